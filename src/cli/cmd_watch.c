@@ -1,8 +1,9 @@
 /* sifr watch: follows a run in the terminal. */
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -20,7 +21,7 @@ static const cli_usage usage = {
     .example = "sifr watch out\nsifr watch out --once",
 };
 
-enum { LOOK_MS = 250, REDRAW_S = 1 };
+enum { LOOK_MS = 250, REDRAW_MS = 1000 };
 
 typedef struct watch_command {
     const char *run;
@@ -113,17 +114,21 @@ static sifr_status print_news(const watch_command *command, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Waits a second; true: who read the lines has gone, and nothing new may come to find that out. */
+static bool is_alone(void) {
+    struct pollfd reader = {.fd = STDOUT_FILENO};
+    return poll(&reader, 1, REDRAW_MS) > 0 && (reader.revents & (POLLERR | POLLHUP));
+}
+
 /* Until the run is over, or nobody reads. */
 static sifr_status print_lines(watch_command *command, sifr_error *error) {
-    const struct timespec second = {.tv_sec = REDRAW_S};
     int64_t told = -1;
     for (;;) {
         BASE_TRY(look_through(command, error));
         if (told != command->state.records || command->state.over)
             BASE_TRY(print_news(command, error));
         told = command->state.records;
-        if (command->state.over || command->once || ferror(stdout)) return SIFR_OK;
-        nanosleep(&second, NULL);
+        if (command->state.over || command->once || ferror(stdout) || is_alone()) return SIFR_OK;
     }
 }
 

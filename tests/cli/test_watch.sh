@@ -16,7 +16,7 @@ J
 train() { "$SIFR" train --config ds.json --model llama --data text --output "$1" --threads 1; }
 train one >log 2>&1 || fail "$(cat log)"
 reads() { python3 "$SOURCE/tests/support/watch_reads.py" "$SIFR" "$@" || fail "$*"; }
-reads sizes=one resized=one growing=new hostile=evil plain=one
+reads sizes=one resized=one paused=one growing=new hostile=evil plain=one
 
 # --- without a terminal: lines, until the run is over ---
 expect 0 "$SIFR" watch one
@@ -32,6 +32,13 @@ cp one/summary.json later
 wait $! || fail "$(cat err)"
 [ "$(tail -n 1 lines | cut -d ' ' -f 2-)" = "$(tail -n 1 out | sed 's/  saved 8//' | cut -d ' ' -f 2-)" ] ||
     fail "$(cat lines out)"
+
+# A reader that goes ends it, though the run that it follows has nothing new.
+mkdir still
+head -n 2 one/metrics.jsonl >still/metrics.jsonl
+{ timeout 20 "$SIFR" watch still 2>err; echo $? >code; } | head -n 1 >first
+[ "$(cat code)" = 0 ] || fail "without a reader: exit code $(cat code) $(cat err)"
+grep -q '^still  step ' first || fail "$(cat first err)"
 
 # --- what is refused ---
 refused() { # CODE TEXT ARGUMENT…

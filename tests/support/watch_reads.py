@@ -175,6 +175,33 @@ def hostile(run):
     w.ends(0)
 
 
+def paused(run):
+    """Ctrl-Z gives the terminal back, also while its size changes; fg begins the screen anew."""
+    w = Watch(run, 80, 24)
+    w.until("Loss ")
+    for columns, rows in ((200, 50), (60, 12)):
+        os.write(w.terminal, b"\x1a")
+        end = time.monotonic() + 20
+        while not os.waitid(os.P_PID, w.pid, os.WSTOPPED | os.WNOHANG):
+            if time.monotonic() > end:
+                fail("Ctrl-Z does not stop it")
+            w.read()
+        w.read()
+        text = w.sent.decode()
+        if not text.endswith("\x1b[?25h\x1b[?1049l"):
+            fail(f"stopped, the screen is not given back: {text[-300:]!r}")
+        if termios.tcgetattr(w.terminal) != w.before:
+            fail("stopped, keys stay without echo")
+        w.resize(columns, rows)
+        w.sent = b""
+        os.kill(w.pid, signal.SIGCONT)
+        if len(w.until("Loss ")) != rows:
+            fail("fg: it has the size from before")
+        if not w.sent.startswith(b"\x1b[?1049h\x1b[?25l"):
+            fail(f"fg: the screen is not taken: {w.sent[:100]!r}")
+    w.ends(0)
+
+
 def plain(run):
     """No sequence where there is none to understand it, no style where none is wanted."""
     w = Watch(run, TERM="dumb")
@@ -201,4 +228,4 @@ def plain(run):
 for case in sys.argv[2:]:
     name, _, run = case.partition("=")
     {"sizes": sizes, "resized": resized, "growing": growing, "hostile": hostile,
-     "plain": plain}[name](run)
+     "paused": paused, "plain": plain}[name](run)
