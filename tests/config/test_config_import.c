@@ -48,7 +48,8 @@ static void arguments_of_the_trainer(void **state) {
           "\"dataloader_drop_last\": true}",
           0);
     says("output_dir: o\nreport_to: wandb\n",
-         "report_to = \"wandb\": no effect here: reports go to the output folder\n");
+         "report_to = \"wandb\": no effect here: its package reads metrics.jsonl "
+         "(docs/monitoring.md)\n");
     makes("output_dir: o\nfp16_backend: auto\nlabel_smoothing_factor: 0.0\nadam_beta1: 0.0\n"
           "train_sampling_strategy: group_by_length\n",
           "{\"sifr\": {\"output\": \"o\", \"lr_scheduler_type\": \"linear\", \"group_by_length\": "

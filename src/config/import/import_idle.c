@@ -7,7 +7,7 @@
 static const struct {
     const char *names, *why;
 } idle[] = {
-    {"comet_*|mlflow_*|hf_mlflow_*|trackio_*|use_trackio|otel_*|use_otel_metrics|swanlab_*|"
+    {"comet_*|mlflow_*|hf_mlflow_*|trackio_*|otel_*|use_otel_metrics|swanlab_*|"
      "wandb_*|use_wandb|gradio_*|profiler_*|profile_modules|enable_torch_profiler|include_tkps|"
      "report_*|generate_samples|generation_*|num_generation_samples|print_param_status|"
      "eval_on_each_dataset|dpo_generate_during_eval",

@@ -152,6 +152,11 @@ const char *import_usual_roles(const json_t *roles);
 bool import_has_turns(const import_state *s, size_t index); /* whether set `index` has messages */
 sifr_status import_axolotl_turns(import_state *s);
 
+/* import_reports.c */
+import_special import_report_to; /* names of services, or one */
+import_special import_use_tensorboard, import_mlflow_experiment, import_mlflow_uri,
+    import_mlflow_artifacts;
+
 /* import_script.c */
 sifr_status import_begin_trainer(import_state *s);
 import_special import_max_rows;           /* how many rows of each file count */
