@@ -131,7 +131,11 @@ import json, sys
 evil, folder = sys.argv[1:]
 json.dump({"sifr": {evil: evil}, "a": "</pre></script>"}, open(folder + "/sifr_config.json", "w"))
 json.dump({"model_type": evil}, open(folder + "/config.json", "w"))
-json.dump({"displayTimeUnit": evil}, open(folder + "/summary.json", "w"))
+json.dump({"state": evil, "ran": {evil: evil}, "planned_classes": {evil: 1}, "signal": [], "wire": {
+    evil: {"calls": 3}, "groups": {evil: {"<i>op</i>": {"calls": 2, "bytes": -1, "planned": "x",
+                                                       "crossed": 1e300}, "n": [1]}, "m": 7}}},
+          open(folder + "/summary.json", "w"))
+json.dump({"mesh": {evil: {"ranks": "x", "gathered_bytes": []}}}, open(folder + "/plan.json", "w"))
 with open(folder + "/trace.json", "w") as f:
     f.write('{"traceEvents":[\n')
     for name, cat in (("step 1", "step"), (evil, evil), ("forward x y", "forward")):
@@ -144,6 +148,7 @@ report "$name" --output evil.html
 reads evil.html
 shows "$evil"
 shows "<b>key</b>"
+shows "$evil <i>op</i> 2 – – – – "
 shows '"><svg onload=alert(2)>&amp; 5 '
 ! grep -q '<img\|<b>\|onload=alert(2)>&amp; *<' evil.html || fail "markup of a folder is in the page"
 ln -s "$PWD/ds.json" linked.json

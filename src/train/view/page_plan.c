@@ -24,6 +24,13 @@ static void put_bytes(train_html *html, double bytes) {
                     base_format_bytes((uint64_t)bytes, text));
 }
 
+static void put_number(train_html *html, double number, int digits) {
+    if (isfinite(number))
+        train_html_putf(html, "<td data-v=\"%.15g\">%.*g</td>", number, digits, number);
+    else
+        train_html_put(html, "<td data-v=\"\">–</td>");
+}
+
 static void put_named(train_html *html, const char *name, double bytes) {
     train_html_put(html, "<tr><td>");
     train_html_name(html, name);
@@ -93,18 +100,19 @@ static void put_memory(train_html *html, const train_view_run *run) {
 /* What one operation moved; `axis`: NULL, or of which groups. */
 static void put_operation(train_html *html, const char *axis, const char *name,
                           const json_t *value) {
-    double calls = number_in(value, "calls"), seconds = number_in(value, "seconds");
     train_html_put(html, "<tr><td>");
     if (axis) {
         train_html_name(html, axis);
         train_html_put(html, "</td><td>");
     }
     train_html_name(html, name);
-    train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", calls, calls);
+    train_html_put(html, "</td>");
+    put_number(html, number_in(value, "calls"), 15);
     put_bytes(html, number_in(value, "bytes"));
     put_bytes(html, number_in(value, "planned"));
     put_bytes(html, number_in(value, "crossed"));
-    train_html_putf(html, "<td data-v=\"%.9g\">%.4g</td></tr>\n", seconds, seconds);
+    put_number(html, number_in(value, "seconds"), 4);
+    train_html_put(html, "</tr>\n");
 }
 
 static void put_operations(train_html *html, const json_t *wire) {
@@ -153,10 +161,10 @@ static void put_axes(train_html *html, const json_t *mesh) {
           "<th scope=\"col\">reduced</th><th scope=\"col\">between hosts</th>");
     json_object_foreach((json_t *)(uintptr_t)mesh, key, value) {
         if (!json_is_object(value) || rows++ >= MOST) continue;
-        double ranks = number_in(value, "ranks");
         train_html_put(html, "<tr><td>");
         train_html_name(html, key);
-        train_html_putf(html, "</td><td data-v=\"%.15g\">%.15g</td>", ranks, ranks);
+        train_html_put(html, "</td>");
+        put_number(html, number_in(value, "ranks"), 15);
         put_bytes(html, number_in(value, "gathered_bytes"));
         put_bytes(html, number_in(value, "reduced_bytes"));
         put_bytes(html, number_in(value, "crossing_bytes"));
