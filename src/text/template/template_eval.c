@@ -114,6 +114,31 @@ static sifr_status join_texts(text_render *r, text_text a, text_text b, text_val
     return SIFR_OK;
 }
 
+static sifr_status escape(text_render *r, text_text text, text_text *out) {
+    static const struct {
+        char byte;
+        const char *as;
+    } escapes[] = {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
+    text_builder b = {0};
+    for (size_t i = 0; i < text.size; i++) {
+        text_text part = {text.bytes + i, 1};
+        for (size_t k = 0; k < sizeof escapes / sizeof *escapes; k++)
+            if (text.bytes[i] == escapes[k].byte) part = text_literal(escapes[k].as);
+        BASE_TRY(text_build(r, &b, part.bytes, part.size));
+    }
+    *out = text_built(&b);
+    return SIFR_OK;
+}
+
+/* A string marked safe stays so, and what is joined with it by + is escaped, as by MarkupSafe. */
+static sifr_status join_safe(text_render *r, text_value a, text_value b, text_value *out) {
+    if (a.kind == TEXT_STRING) BASE_TRY(escape(r, a.text, &a.text));
+    if (b.kind == TEXT_STRING) BASE_TRY(escape(r, b.text, &b.text));
+    BASE_TRY(join_texts(r, a.text, b.text, out));
+    out->kind = TEXT_SAFE;
+    return SIFR_OK;
+}
+
 /* "ab" * 3, [a] * 3 */
 static sifr_status repeat(text_render *r, text_value a, int64_t count, text_value *out) {
     text_builder b = {0};
@@ -136,6 +161,10 @@ static bool is_series(text_value v) {
     return v.kind == TEXT_STRING || v.kind == TEXT_LIST || v.kind == TEXT_TUPLE;
 }
 
+static bool is_text(text_value v) {
+    return v.kind == TEXT_STRING || v.kind == TEXT_SAFE;
+}
+
 static bool is_whole(text_value v) {
     return v.kind == TEXT_INT || v.kind == TEXT_BOOL;
 }
@@ -144,6 +173,7 @@ sifr_status text_binary(text_render *r, int op, text_value a, text_value b, text
     if (text_is_number(a) && text_is_number(b)) return number_binary(r, op, a, b, out);
     if (op == '+' && a.kind == b.kind && a.kind == TEXT_STRING)
         return join_texts(r, a.text, b.text, out);
+    if (op == '+' && is_text(a) && is_text(b)) return join_safe(r, a, b, out);
     if (op == '+' && a.kind == b.kind && is_series(a)) return join_items(r, a, b, out);
     if (op == '*' && is_series(a) && is_whole(b))
         return repeat(r, a, b.kind == TEXT_INT ? b.integer : b.truth, out);

@@ -58,7 +58,7 @@ typedef enum text_value_kind {
     TEXT_INT,
     TEXT_FLOAT,
     TEXT_STRING,
-    TEXT_SAFE, /* a string marked safe: joined with +, Jinja would escape; can be printed */
+    TEXT_SAFE, /* a string marked safe: what + joins with it is escaped */
     TEXT_LIST,
     TEXT_TUPLE,
     TEXT_RANGE,
