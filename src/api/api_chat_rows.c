@@ -40,6 +40,7 @@ static sifr_status read_rows(sifr_chat_rows *rows, const model_config *model, in
                                  .template = train_chat_template(config, template),
                                  .asked = train_chat_template_key(config),
                                  .variables = config->chat_template_kwargs,
+                                 .date = config->chat_template_date,
                                  .special = !config->no_special_tokens,
                                  .whole = true,
                                  .skip_bad_rows = config->skip_bad_rows,

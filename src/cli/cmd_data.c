@@ -301,6 +301,8 @@ static int run_inspect(int argc, char **argv) {
          false},
         {"chat-template-kwargs", CLI_TEXT, "JSON", "as of sifr train", &command.rows.variables,
          NULL, false},
+        {"chat-template-date", CLI_TEXT, "DATE", "as of sifr train", &command.rows.date, NULL,
+         false},
         {"seq-length", CLI_COUNT, "N", "tokens of a sequence; default: the model's own maximum",
          &command.length, NULL, false},
         {"samples", CLI_COUNT, "N", "rows to show (default: 3)", &command.samples, NULL, false},

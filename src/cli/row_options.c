@@ -16,6 +16,7 @@ void cli_row_options(cli_rows *rows, cli_option *options) {
         {"skip-bad-rows", CLI_FLAG, NULL, as_train, &rows->skip_bad_rows, NULL, false},
         {"chat-template", CLI_TEXT, "FILE", as_train, &rows->template, NULL, false},
         {"chat-template-kwargs", CLI_TEXT, "JSON", as_train, &rows->variables, NULL, false},
+        {"chat-template-date", CLI_TEXT, "DATE", as_train, &rows->date, NULL, false},
     };
     memcpy(options, table, sizeof table);
 }
@@ -36,6 +37,7 @@ sifr_status cli_rows_configure(const cli_rows *rows, sifr_config *config, sifr_e
     if (rows->template) BASE_TRY(sifr_config_set(config, "chat-template", rows->template, error));
     if (rows->variables)
         BASE_TRY(sifr_config_set(config, "chat-template-kwargs", rows->variables, error));
+    if (rows->date) BASE_TRY(sifr_config_set(config, "chat-template-date", rows->date, error));
     if (rows->skip_bad_rows) BASE_TRY(sifr_config_set(config, "skip-bad-rows", NULL, error));
     return SIFR_OK;
 }

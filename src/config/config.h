@@ -131,6 +131,7 @@ typedef struct sifr_config {
     const json_t *ignore_fields; /* a list of names, of all rows; NULL: none */
     const char *chat_template;   /* in place of the folder's; NULL: not given */
     const json_t *chat_template_kwargs; /* variables of the chat template; NULL: not given */
+    const char *chat_template_date;     /* NULL: not given */
     const char *train_on;
     config_turns turns;       /* of the data that are not of `dataset` */
     const json_t *eot_tokens; /* texts of tokens that end turns; NULL: not given */

@@ -43,8 +43,9 @@ static const key_reason no_bits[] = {
 
 static const key_reason elsewhere[] = {
     {"sifr.data sifr.dataset sifr.data_type sifr.data_fields sifr.ignore_fields "
-     "sifr.chat_template sifr.chat_template_kwargs sifr.train_on sifr.roles_to_train "
-     "sifr.train_on_eos sifr.train_on_eot sifr.eot_tokens sifr.packing sifr.join_texts "
+     "sifr.chat_template sifr.chat_template_kwargs sifr.chat_template_date sifr.train_on "
+     "sifr.roles_to_train sifr.train_on_eos sifr.train_on_eot sifr.eot_tokens sifr.packing "
+     "sifr.join_texts "
      "sifr.group_by_length sifr.skip_bad_rows sifr.max_samples sifr.drop_long_rows "
      "sifr.validation_split sifr.text_column sifr.pair_column sifr.label_column "
      "sifr.mlm_probability sifr.no_special_tokens",

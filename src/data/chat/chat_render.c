@@ -19,10 +19,6 @@ bool data_chat_mask_find(const char *word, data_chat_mask *out) {
     return known;
 }
 
-/* 26 July 2024, a Friday: the date that Llama's templates take where there is no clock. */
-static const struct tm usual_day = {
-    .tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5, .tm_yday = 207};
-
 /* Whether the template writes a call of a made-up function; `quoted`: with its arguments as JSON in
  * a string, which some templates alone take. One that raises an error is not known to. */
 static bool writes_calls(const text_chat_template *template, const struct tm *day, bool quoted) {
@@ -43,7 +39,7 @@ static bool writes_calls(const text_chat_template *template, const struct tm *da
 
 sifr_status data_chat_templates_load(const char *folder, const char *given,
                                      data_chat_templates *out, sifr_error *error) {
-    *out = (data_chat_templates){.day = usual_day};
+    *out = (data_chat_templates){.day = data_chat_day_usual()};
     BASE_TRY(text_chat_template_exists(folder, &out->there, error));
     out->there |= given && strcmp(given, "tokenizer_default") != 0;
     if (!out->there) return SIFR_OK;

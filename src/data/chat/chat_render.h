@@ -12,6 +12,7 @@
 #ifndef DATA_CHAT_RENDER_H
 #define DATA_CHAT_RENDER_H
 
+#include "data/chat/chat_day.h"
 #include "data/chat/chat_manner.h"
 #include "data/records/conversation.h"
 #include "text/chat_template.h"

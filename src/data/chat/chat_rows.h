@@ -44,8 +44,9 @@ typedef struct data_chat_options {
     data_chat_mask mask;
     const json_t *eot_tokens; /* a list of texts that end turns; NULL: the end-of-text token */
     const char *template;     /* in place of the folder's; NULL: its own */
-    const char *asked;        /* the user's key of one of these two; NULL: none is given */
+    const char *asked;        /* the user's key of one of these four; NULL: none is given */
     const json_t *variables;  /* of the chat template in every row, an object; NULL: none */
+    const char *date;         /* that the chat template gets; NULL: the usual one */
     bool special;             /* the tokenizer's special tokens around texts */
     bool whole;               /* nothing is cut; for looking at the rows */
     bool odds;                /* answers of preferences as TRL's ORPOTrainer cuts them */

@@ -353,6 +353,15 @@ static sifr_status check_variables(const json_t *variables, sifr_error *error) {
                      wrong);
 }
 
+static sifr_status take_date(chat_reader *r, sifr_error *error) {
+    BASE_TRY(data_chat_day_read(r->options->date, &r->templates.day, error));
+    if (r->templates.there && !data_chat_templates_name(&r->templates, "strftime_now"))
+        base_log(r->options->log, SIFR_LOG_WARNING,
+                 "data: the chat template does not ask for the date, so chat_template_date changes "
+                 "nothing");
+    return SIFR_OK;
+}
+
 static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     const data_chat_options *o = r->options;
     int threads = o->threads;
@@ -363,6 +372,7 @@ static sifr_status make_reader(chat_reader *r, sifr_error *error) {
     BASE_TRY(text_tokenizer_load(o->tokenizer, &r->tokenizer, error));
     BASE_TRY(check_size(r, error));
     BASE_TRY(data_chat_templates_load(o->tokenizer, o->template, &r->templates, error));
+    if (o->date) BASE_TRY(take_date(r, error));
     BASE_TRY(base_alloc(r->threads, sizeof *r->encoders, &r->encoders, error));
     BASE_TRY(base_alloc(ROWS_AT_A_TIME, sizeof *r->slots, &r->slots, error));
     for (size_t t = 0; t < r->threads; t++) {

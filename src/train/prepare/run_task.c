@@ -328,6 +328,7 @@ const char *train_chat_template(const sifr_config *config, char path[BASE_PATH_L
 const char *train_chat_template_key(const sifr_config *config) {
     if (config->chat_template) return "chat_template";
     if (config->chat_template_kwargs) return "chat_template_kwargs";
+    if (config->chat_template_date) return "chat_template_date";
     if (config->turns.given) return config->turns.roles ? "roles_to_train" : "train_on_eos";
     return NULL;
 }
@@ -395,6 +396,7 @@ sifr_status train_chat_form_make(const engine_folder *folder, int64_t length,
                                         .template = train_chat_template(config, form->template),
                                         .asked = templated,
                                         .variables = config->chat_template_kwargs,
+                                        .date = config->chat_template_date,
                                         .special = options->special,
                                         .skip_bad_rows = config->skip_bad_rows,
                                         .max_rows = config->max_samples,
