@@ -54,4 +54,16 @@ wrap() { # PLAIN TYPE CLASS TEXT_TYPE
 }
 wrap qwen3 qwen3_vl Qwen3VLForConditionalGeneration qwen3_vl_text false
 wrap gemma3 gemma3 Gemma3ForConditionalGeneration gemma3_text true
+wrap gemma4 gemma4 Gemma4ForConditionalGeneration gemma4_text true
 wrap ministral3 mistral3 Mistral3ForConditionalGeneration ministral3 false
+
+# Ids that are never drawn, which Gemma 4 12B alone has.
+cp -r "$SOURCE/tests/golden/gguf/gemma4" unified
+chmod -R u+w unified
+sed -i 's/"gemma4_text"/"gemma4_unified_text"/; s/Gemma4ForCausalLM/Gemma4UnifiedForCausalLM/' unified/config.json
+printf '{"suppress_tokens": [270, 3]}' >unified/generation_config.json
+expect 0 "$SIFR" export unified unified.gguf --format gguf
+grep -qa 'tokenizer.ggml.suppress_tokens' unified.gguf || fail "no suppress_tokens"
+printf '{"suppress_tokens": [270, -3]}' >unified/generation_config.json
+expect 2 "$SIFR" export unified refused.gguf --format gguf
+grep -q '"suppress_tokens" must hold ids of tokens' err || fail "$(cat err)"

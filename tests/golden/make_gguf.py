@@ -457,9 +457,22 @@ family("phi4", "Phi3", num_key_value_heads=2, pad_token_id=0,
                         "partial_rotary_factor": 0.5})
 config = os.path.join(here, "phi4", "tokenizer_config.json")
 write(config, dict(small_config, tokenizer_class="GPT2Tokenizer"))
+gemma4 = transformers.Gemma4ForCausalLM(transformers.Gemma4TextConfig(
+    vocab_size=273, hidden_size=16, intermediate_size=24, num_hidden_layers=3,
+    num_attention_heads=4, num_key_value_heads=2, head_dim=6, global_head_dim=10,
+    num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0,
+    layer_types=["sliding_attention", "full_attention", "full_attention"], sliding_window=16,
+    max_position_embeddings=96, bos_token_id=1, eos_token_id=2, final_logit_softcapping=30.0))
+for layer in gemma4.model.layers:
+    layer.layer_scalar.uniform_(0.5, 1.5)
+shown = byte_fallback(gemma=True)
+shown.add_special_tokens(["<|tool_call>", "<turn|>"])
+save("gemma4", gemma4, shown, {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
+                               "additional_special_tokens": ["<|tool_call>", "<turn|>"],
+                               "tokenizer_class": "GemmaTokenizer"}, torch.bfloat16)
 FAMILIES = ["phi3", "phi4", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "olmo3",
             "glm4", "ministral3", "starcoder2", "gpt_neox", "gemma", "gemma2", "gemma3",
-            "gemma-json", "added"]
+            "gemma-json", "added", "gemma4"]
 
 for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
                          ("Llama-3.2-tiny-Instruct", "llama-bpe", ("f32", "f16", "bf16", "q8_0")),

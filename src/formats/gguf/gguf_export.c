@@ -240,6 +240,23 @@ static sifr_status add_listed(gguf_job *job, int at, const char *key, const char
     return SIFR_OK;
 }
 
+/* Gemma 4's full layers: what a pair's angle is divided by, so much that the later ones stay. */
+static sifr_status add_turning(gguf_job *job, const json_t *rope, sifr_error *error) {
+    const float stays = 1e30F;
+    int64_t size;
+    double part;
+    float *out;
+    BASE_TRY(base_json_int(job->config, "full_size", 0, &size, job->config_path, error));
+    BASE_TRY(base_json_double(rope, "partial_rotary_factor", 1, &part, job->config_path, error));
+    if (!(part >= 0 && part <= 1))
+        return base_fail(error, SIFR_USAGE, "%s: \"partial_rotary_factor\" is %g, must be in 0 … 1",
+                         job->config_path, part);
+    BASE_TRY(add_made(job, 0, "rope_freqs.weight", size / 2, &out, error));
+    for (int64_t i = 0; i < size / 2; i++)
+        out[i] = i < (int64_t)(part * (double)size / 2) ? 1 : stays;
+    return SIFR_OK;
+}
+
 static sifr_status add_rope_factors(gguf_job *job, sifr_error *error) {
     const json_t *rope = json_object_get(job->config, "rope_parameters");
     const char *type = json_string_value(json_object_get(rope, "rope_type"));
@@ -250,6 +267,7 @@ static sifr_status add_rope_factors(gguf_job *job, sifr_error *error) {
         BASE_TRY(add_listed(job, 0, "long_factor", "rope_factors_long.weight", error));
         return add_listed(job, 1, "short_factor", "rope_factors_short.weight", error);
     }
+    if (strcmp(job->family->name, "gemma4") == 0) return add_turning(job, rope, error);
     if (!type || strcmp(type, "llama3") != 0) return SIFR_OK;
     BASE_TRY(base_json_int(job->config, "hidden_size", 0, &width, job->config_path, error));
     BASE_TRY(base_json_int(job->config, "num_attention_heads", 1, &heads, job->config_path, error));

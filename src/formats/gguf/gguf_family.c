@@ -234,6 +234,21 @@ static const formats_gguf_family families[] = {
          "\"num_key_value_heads\": 4, \"sliding_window\": 4096, \"rope_local_base_freq\": 10000.0}",
      .vocab = FORMATS_GGUF_GEMMA2,
      .keys = formats_gguf_gemma3_keys},
+#define GEMMA4(type, class, window, positions)                                                     \
+    {                                                                                              \
+        .model_type = type, .architecture = class, .name = "gemma4", .prefix = "model.",           \
+        .layers = "layers.", .names = formats_gguf_llama_names,                                    \
+        .layer_names = formats_gguf_gemma4_layer,                                                  \
+        .defaults =                                                                                \
+            "{\"vocab_size\": 262144, \"head_dim\": 256, \"rms_norm_eps\": 1e-06, "                \
+            "\"max_position_embeddings\": " positions ", \"hidden_size\": 2304, "                  \
+            "\"intermediate_size\": 9216, \"num_hidden_layers\": 30, "                             \
+            "\"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"sliding_window\": " window  \
+            "}",                                                                                   \
+        .vocab = FORMATS_GGUF_GEMMA4, .keys = formats_gguf_gemma4_keys                             \
+    }
+    GEMMA4("gemma4_text", "Gemma4ForCausalLM", "512", "131072"),
+    GEMMA4("gemma4_unified_text", "Gemma4UnifiedForCausalLM", "1024", "262144"),
 };
 
 enum { FAMILIES = sizeof families / sizeof *families };
@@ -243,7 +258,7 @@ sifr_status formats_gguf_family_find(const json_t *config, const char *where,
     const char *type = json_string_value(json_object_get(config, "model_type"));
     const char *class =
         json_string_value(json_array_get(json_object_get(config, "architectures"), 0));
-    char known[256] = "";
+    char known[512] = "";
     for (int i = 0; i < FAMILIES; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", families[i].model_type);
@@ -275,7 +290,9 @@ static const formats_gguf_name *find_rule(const formats_gguf_name *rules, const 
         const char *rest = after(part, rules->from);
         if (!rest || (*rest && strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0))
             continue;
-        if (*rest == 0 && rules->change != FORMATS_GGUF_LEFT_OUT) continue;
+        bool bare =
+            rules->change == FORMATS_GGUF_LEFT_OUT || rules->change == FORMATS_GGUF_WITHOUT_SUFFIX;
+        if (*rest == 0 && !bare) continue;
         *suffix = rest;
         return rules;
     }

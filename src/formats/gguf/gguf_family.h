@@ -10,12 +10,13 @@
 /* What is done with a weight on its way. */
 typedef enum formats_gguf_change {
     FORMATS_GGUF_AS_IT_IS,
-    FORMATS_GGUF_TRANSPOSED, /* a Conv1D weight, [in, out] */
-    FORMATS_GGUF_QUERY_ROWS, /* rows of each query head: halves of a rotation interleaved */
-    FORMATS_GGUF_KEY_ROWS,   /* the same for key heads */
-    FORMATS_GGUF_HEAD_ROWS,  /* q, k, v of each head, to all q, all k, all v */
-    FORMATS_GGUF_PLUS_ONE,   /* a norm that multiplies by 1 + w */
-    FORMATS_GGUF_POSITIONS,  /* a table of positions, which stays fp32 */
+    FORMATS_GGUF_TRANSPOSED,     /* a Conv1D weight, [in, out] */
+    FORMATS_GGUF_QUERY_ROWS,     /* rows of each query head: halves of a rotation interleaved */
+    FORMATS_GGUF_KEY_ROWS,       /* the same for key heads */
+    FORMATS_GGUF_HEAD_ROWS,      /* q, k, v of each head, to all q, all k, all v */
+    FORMATS_GGUF_PLUS_ONE,       /* a norm that multiplies by 1 + w */
+    FORMATS_GGUF_POSITIONS,      /* a table of positions, which stays fp32 */
+    FORMATS_GGUF_WITHOUT_SUFFIX, /* a tensor whose name has no ".weight" */
     FORMATS_GGUF_LEFT_OUT
 } formats_gguf_change;
 

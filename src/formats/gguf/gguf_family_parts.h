@@ -11,11 +11,13 @@ extern const formats_gguf_name formats_gguf_qwen_layer[], formats_gguf_olmo2_lay
 extern const formats_gguf_name formats_gguf_starcoder2_layer[], formats_gguf_phi3_layer[];
 extern const formats_gguf_name formats_gguf_neox_names[], formats_gguf_neox_layer[];
 extern const formats_gguf_name formats_gguf_gemma_names[], formats_gguf_gemma_layer[];
-extern const formats_gguf_name formats_gguf_gemma2_layer[], formats_gguf_glm4_layer[];
+extern const formats_gguf_name formats_gguf_gemma2_layer[], formats_gguf_gemma4_layer[];
+extern const formats_gguf_name formats_gguf_glm4_layer[];
 
 formats_gguf_keys formats_gguf_gpt2_keys, formats_gguf_llama_keys, formats_gguf_granite_keys,
     formats_gguf_plain_keys, formats_gguf_neox_keys, formats_gguf_gemma_keys,
-    formats_gguf_gemma2_keys, formats_gguf_gemma3_keys, formats_gguf_phi3_keys,
-    formats_gguf_ministral3_keys, formats_gguf_olmo3_keys, formats_gguf_glm4_keys;
+    formats_gguf_gemma2_keys, formats_gguf_gemma3_keys, formats_gguf_gemma4_keys,
+    formats_gguf_phi3_keys, formats_gguf_ministral3_keys, formats_gguf_olmo3_keys,
+    formats_gguf_glm4_keys;
 
 #endif

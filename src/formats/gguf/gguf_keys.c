@@ -1,6 +1,7 @@
 /* Metadata from config.json: set_gguf_parameters in llama.cpp's conversion/. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -97,7 +98,8 @@ static sifr_status read_rope(const formats_gguf_family *f, json_t *config, const
                          "--format gguf: llama.cpp scales the other layers alone",
                          where, own);
     if (!type || !strcmp(f->name, "phi3") || !strcmp(type, "default") || !strcmp(type, "llama3") ||
-        !strcmp(type, "linear") || !strcmp(type, "yarn"))
+        !strcmp(type, "linear") || !strcmp(type, "yarn") ||
+        (!strcmp(f->name, "gemma4") && !strcmp(type, "proportional")))
         return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "%s: rope_type \"%.40s\" is not supported with --format gguf yet (supported: "
@@ -361,6 +363,156 @@ sifr_status formats_gguf_gemma3_keys(const formats_gguf_family *f, json_t *confi
     if (pattern == 1) return SIFR_OK;
     add_window_layers(f, config, 6, pattern > 0 ? (size_t)pattern : 6, meta);
     return add_whole(f, config, "sliding_window", "attention.sliding_window", meta, where, error);
+}
+
+/* --- Gemma 4 --- */
+
+typedef struct full_heads {
+    int64_t size, kv;
+} full_heads;
+
+/* Gemma 4's last layer never has a window. */
+static bool is_full(const json_t *config, size_t i, size_t count) {
+    enum { PERIOD = 6 };
+    return i + 1 == count || !has_window(config, i, PERIOD);
+}
+
+/* "per_layer_config", which decides where it is: all layers without a window are alike in it, and
+ * the others as the config says. */
+static sifr_status read_each_layer(const json_t *config, size_t count, full_heads *out,
+                                   const char *where, sifr_error *error) {
+    const full_heads own = *out;
+    size_t full = 0, named = 0;
+    const char *key;
+    json_t *layer;
+    for (size_t i = 0; i < count; i++) full += is_full(config, i, count);
+    json_object_foreach(json_object_get(config, "per_layer_config"), key, layer) {
+        full_heads its;
+        size_t i = (size_t)strtoul(key, NULL, 10);
+        BASE_TRY(base_json_int(layer, "head_dim", own.size, &its.size, where, error));
+        BASE_TRY(base_json_int(layer, "num_key_value_heads", own.kv, &its.kv, where, error));
+        bool is_own = its.size == own.size && its.kv == own.kv;
+        bool same = is_full(config, i, count)
+                        ? !named || (its.size == out->size && its.kv == out->kv)
+                        : is_own;
+        if (i >= count || !same)
+            return base_fail(error, SIFR_USAGE,
+                             "%s: \"per_layer_config\": \"%.20s\": llama.cpp's gemma4 has one size "
+                             "of heads for layers with a window and one for the others",
+                             where, key);
+        if (is_full(config, i, count)) *out = its, named++;
+    }
+    if (named == 0 || named == full || (out->size == own.size && out->kv == own.kv)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "%s: \"per_layer_config\": llama.cpp's gemma4 has one size of heads for layers "
+        "without a window",
+        where);
+}
+
+static sifr_status read_full_heads(const json_t *config, size_t count, full_heads *out,
+                                   const char *where, sifr_error *error) {
+    bool shared;
+    BASE_TRY(base_json_int(config, "head_dim", 0, &out->size, where, error));
+    BASE_TRY(base_json_int(config, "num_key_value_heads", 0, &out->kv, where, error));
+    if (json_object_get(config, "per_layer_config"))
+        return read_each_layer(config, count, out, where, error);
+    BASE_TRY(base_json_bool(config, "attention_k_eq_v", false, &shared, where, error));
+    BASE_TRY(base_json_int(config, "global_head_dim", 512, &out->size, where, error));
+    if (!shared) return SIFR_OK;
+    return base_json_int(config, "num_global_key_value_heads", out->kv, &out->kv, where, error);
+}
+
+/* Its rotation of full layers is a list of factors; it has no place for another. */
+static sifr_status check_proportional(const json_t *rope, const char *where, sifr_error *error) {
+    const char *type = json_string_value(json_object_get(rope, "rope_type"));
+    const json_t *factor = json_object_get(rope, "factor");
+    bool plain = !json_is_number(factor) || json_number_value(factor) == 1;
+    if (plain && type && !strcmp(type, "proportional")) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: \"rope_parameters\": llama.cpp's gemma4 has rotary positions of type "
+                     "proportional, with no factor, in layers without a window",
+                     where);
+}
+
+static void add_kv_heads(const formats_gguf_family *f, const json_t *config, size_t count,
+                         int64_t own, int64_t full, formats_gguf_meta *meta) {
+    char key[96];
+    key_of(f, "attention.head_count_kv", key);
+    if (own == full) {
+        formats_gguf_add_u32(meta, key, (uint32_t)own);
+        return;
+    }
+    formats_gguf_add_array(meta, key, FORMATS_GGUF_I32, count);
+    for (size_t i = 0; i < count; i++)
+        formats_gguf_item_i32(meta, (int32_t)(is_full(config, i, count) ? full : own));
+}
+
+static void add_full_layers(const formats_gguf_family *f, const json_t *config, size_t count,
+                            formats_gguf_meta *meta) {
+    char key[96];
+    formats_gguf_add_array(meta, key_of(f, "attention.sliding_window_pattern", key),
+                           FORMATS_GGUF_BOOL, count);
+    for (size_t i = 0; i < count; i++) formats_gguf_item_bool(meta, !is_full(config, i, count));
+}
+
+/* What the class fills in where "rope_parameters" is absent. */
+static void complete_rope(json_t *config) {
+    if (json_is_object(json_object_get(config, "rope_parameters"))) return;
+    json_object_set_new(config, "rope_parameters",
+                        json_pack("{s:{s:s, s:f}, s:{s:s, s:f, s:f}}", "sliding_attention",
+                                  "rope_type", "default", "rope_theta", 1e4, "full_attention",
+                                  "rope_type", "proportional", "rope_theta", 1e6,
+                                  "partial_rotary_factor", 0.25));
+}
+
+sifr_status formats_gguf_gemma4_keys(const formats_gguf_family *f, json_t *config,
+                                     formats_gguf_meta *meta, const char *where,
+                                     sifr_error *error) {
+    static const key_pair pairs[] = {
+        {"num_hidden_layers", "block_count"},
+        {"max_position_embeddings", "context_length"},
+        {"hidden_size", "embedding_length"},
+        {"intermediate_size", "feed_forward_length"},
+        {"num_attention_heads", "attention.head_count"},
+        {"sliding_window", "attention.sliding_window"},
+        {"full_size", "attention.key_length"},
+        {"full_size", "attention.value_length"},
+        {"head_dim", "attention.key_length_swa"},
+        {"head_dim", "attention.value_length_swa"},
+        {"full_size", "rope.dimension_count"},
+        {"head_dim", "rope.dimension_count_swa"},
+        {"num_kv_shared_layers", "attention.shared_kv_layers"},
+        {"hidden_size_per_layer_input", "embedding_length_per_layer_input"},
+        {NULL, NULL}};
+    static const key_pair cap[] = {{"final_logit_softcapping", "final_logit_softcapping"},
+                                   {NULL, NULL}};
+    enum { MOST_LAYERS = 10000 };
+    full_heads full;
+    int64_t layers;
+    complete_rope(config);
+    BASE_TRY(complete(f, config, where, error));
+    BASE_TRY(base_json_int(config, "num_hidden_layers", 0, &layers, where, error));
+    if (layers < 1 || layers > MOST_LAYERS)
+        return base_fail(error, SIFR_USAGE, "%s: \"num_hidden_layers\" is %lld, must be in 1 … %d",
+                         where, (long long)layers, MOST_LAYERS);
+    BASE_TRY(read_full_heads(config, (size_t)layers, &full, where, error));
+    const json_t *rope = json_object_get(config, "rope_parameters");
+    BASE_TRY(check_proportional(rope, where, error));
+    if (!json_object_get(config, "num_kv_shared_layers"))
+        json_object_set_new(config, "num_kv_shared_layers", json_integer(0));
+    if (!json_object_get(config, "hidden_size_per_layer_input"))
+        json_object_set_new(config, "hidden_size_per_layer_input", json_integer(0));
+    json_object_set_new(config, "full_size", json_integer(full.size));
+    BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
+    BASE_TRY(add_given(f, config, cap, meta, where, error));
+    int64_t own;
+    BASE_TRY(base_json_int(config, "num_key_value_heads", 0, &own, where, error));
+    add_kv_heads(f, config, (size_t)layers, own, full.kv, meta);
+    add_full_layers(f, config, (size_t)layers, meta);
+    BASE_TRY(rope_keys(f, rope, meta, where, error));
+    return add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
+                    error);
 }
 
 /* The factor of attention that goes with factors of rotation for long texts. */

@@ -35,6 +35,7 @@ static const gguf_limits rows[] = {
     {"gemma", .own_heads = true, .tied = true, .gelu = true},
     {"gemma2", .own_heads = true, .tied = true, .windows = true, .gelu = true},
     {"gemma3", .own_heads = true, .tied = true, .windows = true, .gelu = true},
+    {"gemma4", .own_heads = true, .tied = true, .windows = true, .gelu = true},
 };
 
 typedef struct gguf_question {

@@ -142,3 +142,15 @@ const formats_gguf_name formats_gguf_gemma2_layer[] = {
     GATED_MLP,
     END,
 };
+
+const formats_gguf_name formats_gguf_gemma4_layer[] = {
+    ATTENTION,
+    ATTENTION_NORMS,
+    SAME("input_layernorm", "attn_norm"),
+    SAME("post_attention_layernorm", "post_attention_norm"),
+    SAME("pre_feedforward_layernorm", "ffn_norm"),
+    SAME("post_feedforward_layernorm", "post_ffw_norm"),
+    GATED_MLP,
+    {"layer_scalar", "layer_output_scale.weight", FORMATS_GGUF_WITHOUT_SUFFIX},
+    END,
+};

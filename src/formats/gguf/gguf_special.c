@@ -333,8 +333,17 @@ static sifr_status settle_ends(gguf_special *s, formats_gguf_special_rules rules
     BASE_TRY(text_tokenizer_load(s->files->folder, &tokenizer, error));
     settle(s, tokenizer, false, rules.bos_default, rules.log, &s->add[BOS]);
     settle(s, tokenizer, true, false, rules.log, &s->add[EOS]);
+    size_t count;
+    const int32_t *ids = text_tokenizer_around(tokenizer, false, &count);
+    bool one = count == 1 && ids[0] == s->ids[BOS];
     text_tokenizer_free(tokenizer);
-    return SIFR_OK;
+    if (!rules.bos) return SIFR_OK;
+    s->add[BOS] = YES;
+    if (one) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: this tokenizer puts no \"bos_token\" before a text; llama.cpp puts it "
+                     "there for every gemma4, so --format gguf cannot carry it",
+                     s->files->folder);
 }
 
 static void add_ends(const gguf_special *s, formats_gguf_meta *meta) {

@@ -103,7 +103,7 @@ sifr_status formats_gguf_add_tokens(const formats_gguf_tokens *tokens, const cha
                                     formats_gguf_meta *meta, sifr_error *error) {
     BASE_TRY(check_texts(tokens, folder, error));
     formats_gguf_add_text(meta, "tokenizer.ggml.model", model, strlen(model));
-    formats_gguf_add_text(meta, "tokenizer.ggml.pre", pre, strlen(pre));
+    if (pre) formats_gguf_add_text(meta, "tokenizer.ggml.pre", pre, strlen(pre));
     BASE_TRY(add_texts(tokens, meta, error));
     if (scores) {
         formats_gguf_add_array(meta, "tokenizer.ggml.scores", FORMATS_GGUF_FLOAT,

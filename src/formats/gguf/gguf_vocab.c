@@ -11,6 +11,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "formats/folder.h"
+#include "formats/gguf/gguf_gemma4.h"
 #include "formats/gguf/gguf_spm.h"
 
 enum { FILE_LIMIT = 1 << 28, VOCABULARY_LIMIT = 1 << 24 };
@@ -267,12 +268,23 @@ static sifr_status check_scores(const formats_gguf_files *files, formats_gguf_to
     return SIFR_OK;
 }
 
+static sifr_status add_gemma4(const formats_gguf_files *files, formats_gguf_tokens *tokens,
+                              formats_gguf_meta *meta, sifr_error *error) {
+    BASE_TRY(formats_gguf_gemma4_check(files, error));
+    formats_gguf_gemma4_show(tokens);
+    BASE_TRY(formats_gguf_add_tokens(tokens, files->folder, "gemma4", NULL, true, meta, error));
+    formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", false);
+    BASE_TRY(formats_gguf_gemma4_suppressed(files, meta, error));
+    return add_merges(files, meta, error);
+}
+
 /* A vocabulary with scores, and whether a blank goes in front: what the converter writes, where
  * that is how the folder's tokenizer splits. */
 static sifr_status add_scored(const formats_gguf_files *files, formats_gguf_vocab_kind kind,
                               formats_gguf_tokens *tokens, const sifr_log *log,
                               formats_gguf_meta *meta, sifr_error *error) {
     const json_t *said = json_object_get(files->tokenizer_config, "add_prefix_space");
+    if (kind == FORMATS_GGUF_GEMMA4) return add_gemma4(files, tokens, meta, error);
     bool written = is_gemma(kind) || (kind == FORMATS_GGUF_LLAMA && json_is_boolean(said));
     bool first = !is_gemma(kind) && !(written && json_is_false(said)), prefix = first;
     BASE_TRY(check_scores(files, tokens, &prefix, log, error));
@@ -285,6 +297,7 @@ static sifr_status add_unscored(const formats_gguf_files *files, formats_gguf_vo
                                 const formats_gguf_tokens *tokens, const sifr_log *log,
                                 bool *bos_default, formats_gguf_meta *meta, sifr_error *error) {
     const json_t *said = json_object_get(files->tokenizer_config, "add_prefix_space");
+    if (kind == FORMATS_GGUF_GEMMA4) return formats_gguf_gemma4_check(files, error);
     if (kind == FORMATS_GGUF_LLAMA && json_is_boolean(said))
         formats_gguf_add_bool(meta, "tokenizer.ggml.add_space_prefix", json_is_true(said));
     return add_byte_level(files, tokens, log, bos_default, meta, error);
@@ -296,7 +309,7 @@ static sifr_status read_vocab(const formats_gguf_files *files, formats_gguf_voca
                               bool *scored, sifr_error *error) {
     const json_t *model = json_object_get(files->tokenizer, "model");
     *scored = false;
-    if (kind != FORMATS_GGUF_BYTE_LEVEL && kind != FORMATS_GGUF_GLM4)
+    if (kind != FORMATS_GGUF_BYTE_LEVEL && kind != FORMATS_GGUF_GLM4 && kind != FORMATS_GGUF_GEMMA4)
         BASE_TRY(formats_gguf_sentencepiece_read(files, kind == FORMATS_GGUF_PHI3, pieces, tokens,
                                                  scored, error));
     if (*scored) return SIFR_OK;
@@ -369,6 +382,7 @@ static sifr_status add_tokens(const formats_gguf_files *files, formats_gguf_voca
     formats_gguf_special_rules rules = {.vocabulary = scored ? tokens->count : -1,
                                         .no_bos =
                                             kind == FORMATS_GGUF_LLAMA && tokens->count == GRANITE,
+                                        .bos = kind == FORMATS_GGUF_GEMMA4,
                                         .glm = kind == FORMATS_GGUF_GLM4,
                                         .bos_default = bos_default,
                                         .log = log};

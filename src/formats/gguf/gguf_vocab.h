@@ -28,6 +28,7 @@ typedef enum formats_gguf_vocab_kind {
     FORMATS_GGUF_PHI3,   /* byte-level BPE where its class is GPT-2's, else tokenizer.model */
     FORMATS_GGUF_GEMMA,  /* tokenizer.model, with CodeGemma's end of a turn */
     FORMATS_GGUF_GEMMA2, /* tokenizer.model */
+    FORMATS_GGUF_GEMMA4, /* BPE with bytes as a fallback */
 } formats_gguf_vocab_kind;
 
 /* Tokens, their types and scores, merges, special tokens and chat template. `vocabulary`: of the
@@ -40,6 +41,7 @@ sifr_status formats_gguf_vocab(const formats_gguf_files *files, int64_t vocabula
 typedef struct formats_gguf_special_rules {
     int64_t vocabulary; /* ids from there on are left out; -1: none are */
     bool no_bos;        /* texts begin with none, whatever the files say */
+    bool bos;           /* llama.cpp begins every text with one */
     bool glm;           /* what the files do not name is GLM-4's */
     bool bos_default;   /* llama.cpp puts one in front where the file says nothing */
     const sifr_log *log;
