@@ -21,6 +21,8 @@ static void check_config(const model_config *c) {
     must(c->vocab_size > 0 && c->num_hidden_layers > 0 && c->intermediate_size > 0);
     must(c->num_key_value_heads > 0 && c->num_attention_heads % c->num_key_value_heads == 0);
     must(c->hidden_size > 0 && c->head_dim > 0);
+    must(!c->full_head_dim || (c->full_kv_heads > 0 && c->full_head_dim % 2 == 0 &&
+                               c->num_attention_heads % c->full_kv_heads == 0));
     must(c->max_position_embeddings > 0 && c->eos_count >= 0 && c->eos_count <= FORMATS_EOS_LIMIT);
     must(isfinite(c->rope.theta) && isfinite(c->rope.factor) && c->norm_eps > 0);
     must(c->attention_dropout >= 0 && c->attention_dropout < 1);
