@@ -94,6 +94,22 @@ static sifr_status read_per_layer(const model_reader *r, const json_t *all, mode
     return status;
 }
 
+static sifr_status check_full_heads(const model_reader *r, const model_config *c) {
+    static const char which[] = "layers without a window";
+    if (c->num_attention_heads % c->full_kv_heads)
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"num_attention_heads\" %lld is no multiple of the %lld key heads of "
+                         "%s (\"num_global_key_value_heads\" or \"per_layer_config\")",
+                         r->name, (long long)c->num_attention_heads, (long long)c->full_kv_heads,
+                         which);
+    if (c->full_head_dim % 2 == 0 && c->full_head_dim * c->num_attention_heads <= MODEL_LIMIT_INNER)
+        return SIFR_OK;
+    return base_fail(r->error, SIFR_USAGE,
+                     "%s: heads of %s have %lld elements (\"global_head_dim\" or "
+                     "\"per_layer_config\"): an even number is needed, at most %lld in all heads",
+                     r->name, which, (long long)c->full_head_dim, (long long)MODEL_LIMIT_INNER);
+}
+
 static sifr_status read_full_heads(const model_reader *r, model_config *out) {
     const json_t *each = json_object_get(r->json, "per_layer_config");
     if (each) BASE_TRY(read_per_layer(r, each, out));
@@ -105,11 +121,8 @@ static sifr_status read_full_heads(const model_reader *r, model_config *out) {
                                 &out->full_kv_heads));
         if (!out->full_keys_are_values) out->full_kv_heads = kv;
     }
-    model_config full = *out;
-    if (out->full_head_dim)
-        full.head_dim = out->full_head_dim, full.num_key_value_heads = out->full_kv_heads;
     BASE_TRY(decoder_check_heads(r, out));
-    return decoder_check_heads(r, &full);
+    return out->full_head_dim ? check_full_heads(r, out) : SIFR_OK;
 }
 
 /* Five layers with a window to one without; the last one never has a window. */
