@@ -1,5 +1,5 @@
-# What git tracks has at most 34 MiB: a rented machine takes 64 MiB of tree and pack together, of 27 MiB
-# (scripts/gpu-pack.sh), and everyone clones it.
+# What git tracks has at most 34 MiB: a rented machine takes 64 MiB of tree and pack together, of which
+# the pack has 27 (scripts/gpu-pack.sh), and everyone clones it.
 sizes() { # FOLDER: bytes and name of each tracked file that is there
     (cd "$1" && git ls-files -z | xargs -0r stat -c '%s %n' 2>/dev/null || :)
 }
