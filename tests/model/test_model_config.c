@@ -85,7 +85,7 @@ static void rope(void **state) {
     refused("llama", "\"rope_scaling\": {\"type\": \"dynamic\"}", "lacks \"factor\"");
     refused("llama", "\"rope_scaling\": {\"type\": \"axial\"}", "axial");
     refused("llama", "\"rope_parameters\": {\"rope_type\": \"yarn\"}", "yarn");
-    refused("llama", "\"rope_scaling\": {\"type\": \"proportional\"}", "yarn, longrope, llama3");
+    refused("llama", "\"rope_scaling\": {\"type\": \"ntk\"}", "yarn, longrope, llama3");
     refused("llama", "\"rope_parameters\": {\"mrope_section\": [2, 2]}", "mrope_section");
     refused("llama", "\"rope_parameters\": {\"rope_type\": \"longrope\", \"long_factor\": [1]}",
             "lacks \"short_factor\"");
