@@ -8,7 +8,7 @@
 . "$SOURCE/tests/support/ranks.sh"
 trap 'kill $(jobs -p) 2>/dev/null || :; wait || :' EXIT
 
-STORE_WORDS=29
+STORE_WORDS=23
 . "$SOURCE/tests/support/small_store.sh"
 for stage in 0 1 2 3; do
     cat >ds$stage.json <<J

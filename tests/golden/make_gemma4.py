@@ -26,10 +26,10 @@ import make_multimodal as tower
 HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "gemma4")
 m.MODELS, m.RESULTS = os.path.join(FOLDER, "models"), os.path.join(FOLDER, "results")
-m.LENGTH, m.STEPS, m.VOCABULARY = 32, 4, 29
-m.EVAL_WINDOW, m.EVAL_TOKENS = 20, 90
+m.LENGTH, m.STEPS, m.VOCABULARY = 24, 3, 23
+m.EVAL_WINDOW, m.EVAL_TOKENS = 16, 70
 
-TEXT = dict(vocab_size=29, hidden_size=20, intermediate_size=14, num_hidden_layers=2,
+TEXT = dict(vocab_size=23, hidden_size=14, intermediate_size=9, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, head_dim=6, max_position_embeddings=96,
             bos_token_id=1, eos_token_id=2, pad_token_id=0, hidden_size_per_layer_input=0,
             sliding_window=7)
@@ -38,7 +38,7 @@ WIDE = dict(global_head_dim=10, num_global_key_value_heads=1, attention_k_eq_v=T
 
 def turns(part, **more):
     return dict(full_attention=dict(rope_type="proportional", partial_rotary_factor=part,
-                                    rope_theta=900.0, **more),
+                                    rope_theta=1000.0, **more),
                 sliding_attention=dict(rope_type="default", rope_theta=60.0))
 
 
@@ -64,8 +64,8 @@ def cases():
             rope_parameters=turns(0.5, factor=2.0)), t.Gemma4ForCausalLM, masked=True),
         # Biases, values of their own, all of a head turned, and a last layer that asks for a window.
         case("gemma4_text-published", t.Gemma4TextConfig(
-            **without(TEXT, "num_hidden_layers"), num_hidden_layers=3, global_head_dim=8,
-            attention_bias=True, layer_types=["full_attention"] + ["sliding_attention"] * 2,
+            **TEXT, global_head_dim=8,
+            attention_bias=True, layer_types=["sliding_attention"] * 2,
             rope_parameters=turns(1.0), tie_word_embeddings=False), t.Gemma4ForCausalLM,
             published=True),
         case("gemma4_unified_text", t.Gemma4UnifiedTextConfig(
@@ -73,14 +73,14 @@ def cases():
             t.Gemma4UnifiedForCausalLM),
         case("gemma4", t.Gemma4Config(
             text_config={**TEXT, **WIDE, "model_type": "gemma4_text", "layer_types": f.MIXED,
-                         "final_logit_softcapping": 2.5},
+                         "final_logit_softcapping": 5.0},
             vision_config=sees, **media), t.Gemma4ForConditionalGeneration, masked=True),
         case("gemma4_unified", t.Gemma4UnifiedConfig(
             text_config={**unified, **WIDE, "model_type": "gemma4_unified_text",
                          "layer_types": f.MIXED, "rope_parameters": turns(0.8)},
             vision_config=dict(model_type="gemma4_unified_vision", patch_size=2,
                                pooling_kernel_size=1, mm_embed_dim=4, mm_posemb_size=4,
-                               output_proj_dims=20),
+                               output_proj_dims=14),
             **media), t.Gemma4UnifiedForConditionalGeneration, published=True),
     ]
 

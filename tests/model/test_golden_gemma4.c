@@ -1,5 +1,5 @@
 /* Gemma 4, the text model and folders with a tower, against transformers: logits, loss, all
- * gradients, four steps of AdamW, evaluation and greedy tokens of what tests/golden/make_gemma4.py
+ * gradients, three steps of AdamW, evaluation and greedy tokens of what tests/golden/make_gemma4.py
  * makes. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 # memory. A plan that fits runs.
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/ranks.sh"
-STORE_WORDS=29
+STORE_WORDS=23
 . "$SOURCE/tests/support/small_store.sh"
 . "$SOURCE/tests/support/words.sh"
 golden=$SOURCE/tests/golden
