@@ -37,7 +37,8 @@ static const model_op *op_of(const sifr_model *model, const device_call *call) {
     const model_op *op = model->nodes[call->attributes.op].op;
     device_kernel kernel = call->kernel;
     bool runs = kernel == op->forward || kernel == op->backward ||
-                (model_is_cached(op) && kernel == op->cached) || (op->makes_loss && kernel == op->logits);
+                (model_is_cached(op) && kernel == op->cached) ||
+                (op->makes_loss && kernel == op->logits);
     return runs ? op : NULL;
 }
 

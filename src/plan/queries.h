@@ -113,8 +113,8 @@ int32_t plan_slices(const plan_settings *settings, plan_cut what);
 /* Whether several ranks each keep sums of whole gradients. */
 bool plan_sums_are_whole(const plan_settings *settings);
 
-base_dtype plan_dtype(const plan_settings *settings);      /* of parameters and activations */
-int64_t plan_cache_rows(const plan_settings *settings);    /* of all sequences of a batch */
+base_dtype plan_dtype(const plan_settings *settings);   /* of parameters and activations */
+int64_t plan_cache_rows(const plan_settings *settings); /* of all sequences of a batch */
 /* What node n, which model_is_cached, keeps in generation: rows of all sequences x columns. */
 void plan_cache_shape(const sifr_model *model, const plan_settings *settings, int32_t n,
                       int64_t *rows, int64_t *columns);
