@@ -126,7 +126,8 @@ typedef struct sifr_norm_args {
     double epsilon;
     bool plus_one; /* multiplies by 1 + scale, whose initial value is 0 then */
     /* Each row is so many groups of columns (heads), and each is normalised by itself; scale and
-     * bias have the columns of one head and serve all. 0 or 1: the whole row. */
+     * bias have the columns of one head and serve all, or they are matrices with a row for each. 0
+     * or 1: the whole row. */
     int64_t heads;
 } sifr_norm_args;
 SIFR_API sifr_value sifr_layer_norm(sifr_model *model, sifr_norm_args args);

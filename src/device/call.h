@@ -134,6 +134,11 @@ static inline int64_t device_norm_columns(const device_call *call) {
     return call->x[0].columns / (groups > 1 ? groups : 1);
 }
 
+/* Elements of w0, which may have a row for each group of them. */
+static inline int64_t device_norm_weights(const device_call *call) {
+    return device_norm_columns(call) * (call->w[0].rows > 1 ? call->w[0].rows : 1);
+}
+
 /* Operands saved0 and on of an update: states, and the average of the weights. */
 int device_call_states(const device_call *call);
 

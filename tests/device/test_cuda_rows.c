@@ -175,24 +175,26 @@ static void many_words(void **state) {
     shim_case_close(shims);
 }
 
-/* Norms; variant: NO_BIAS, PLUS_ONE, RMS, NO_DX, PLAIN (no weights), GROUPS x their number */
-enum { NO_BIAS = 1, PLUS_ONE = 2, RMS = 4, NO_DX = 8, PLAIN = 16, GROUPS = 32 };
+/* Norms; variant: NO_BIAS, PLUS_ONE, RMS, NO_DX, PLAIN (no weights), OWN (of each group),
+ * GROUPS x their number */
+enum { NO_BIAS = 1, PLUS_ONE = 2, RMS = 4, NO_DX = 8, PLAIN = 16, OWN = 32, GROUPS = 64 };
 
 static void make_norm(device_call *call, bool back, base_dtype type, int64_t rows, int64_t columns,
                       int variant) {
     int64_t groups = variant / GROUPS > 0 ? variant / GROUPS : 1, n = columns / groups;
     bool plain = variant & PLAIN, rms = variant & RMS;
     bool bias = !rms && !plain && !(variant & NO_BIAS);
+    int64_t weights = variant & OWN ? groups : 1;
     call->attributes.norm.epsilon = 1e-5f;
     call->attributes.norm.plus_one = variant & PLUS_ONE;
     call->attributes.norm.groups = (int32_t)groups;
     call->x[0] = case_matrix(rows, columns, type, 21, 2);
-    if (!plain) call->w[0] = case_matrix(1, n, type, 22, 2);
+    if (!plain) call->w[0] = case_matrix(weights, n, type, 22, 2);
     call->saved[0] = case_matrix(rows, groups * (rms ? 1 : 2), BASE_FP32, 24, 1);
     if (!back) {
         call->kernel = rms ? DEVICE_RMS_NORM : DEVICE_LAYER_NORM;
         call->y = case_matrix(rows, columns, type, 25, 1);
-        if (bias) call->w[1] = case_matrix(1, n, type, 23, 2);
+        if (bias) call->w[1] = case_matrix(weights, n, type, 23, 2);
         return;
     }
     call->kernel = rms ? DEVICE_RMS_NORM_BACKWARD : DEVICE_LAYER_NORM_BACKWARD;
@@ -200,8 +202,8 @@ static void make_norm(device_call *call, bool back, base_dtype type, int64_t row
         for (int64_t i = 0; i < call->saved[0].columns; i++)
             if (rms || i % 2) case_set(&call->saved[0], r, i, 0.8 + 0.01 * (double)(r % 7));
     call->dy = case_matrix(rows, columns, type, 26, 2);
-    if (!plain) call->dw[0] = case_matrix(1, n, BASE_FP32, 27, 1);
-    if (bias) call->dw[1] = case_matrix(1, n, BASE_FP32, 28, 1);
+    if (!plain) call->dw[0] = case_matrix(weights, n, BASE_FP32, 27, 1);
+    if (bias) call->dw[1] = case_matrix(weights, n, BASE_FP32, 28, 1);
     if (!(variant & NO_DX)) call->dx[0] = case_matrix(rows, columns, type, 29, 1);
 }
 
@@ -218,6 +220,8 @@ static const rows_case norms[] = {
     {"norm", make_norm, 2, 5300, NO_DX},
     {"norm", make_norm, 70, 3 * 24, 3 * GROUPS + RMS + PLAIN},
     {"norm", make_norm, 9, 2 * 600, 2 * GROUPS + PLAIN},
+    {"norm", make_norm, 70, 3 * 24, 3 * GROUPS + OWN},
+    {"norm", make_norm, 9, 2 * 600, 2 * GROUPS + OWN + RMS + PLUS_ONE},
 };
 
 enum { NORMS = sizeof norms / sizeof *norms };
@@ -227,6 +231,7 @@ static const uint64_t norm_hashes[NORMS] = {
     0xdcdae17a2394aac2, 0xc09ab2ac4f949e28, 0xcbeb15e4570aab68, 0xf0646e99bd965de8,
     0x7f2ca0e16600aba1, 0xce0d0c2f70bfe1a3, 0x2ee50e644da80956, 0x08e20255d1b1da14,
     0x9df19451c668a759, 0x944f13b7d5af2ad0, 0xd1da6d5cbdedfd8a, 0x5afa839b0d1767c1,
+    0x3a6a1ed4849ce684, 0xbcd3625a73156e7e,
 };
 
 static uint64_t hash_results(device_call *call, uint64_t hash) {

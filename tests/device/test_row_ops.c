@@ -38,10 +38,10 @@ static void rows_reference(const device_call *call, const op_values *v) {
     memcpy(v->y, v->w[0], (size_t)(call->y.rows * call->y.columns) * sizeof *v->y);
 }
 
-/* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, PLAIN (no weights), GROUPS x
- * their number. */
+/* Norms; variant: NO_BIAS (a layer norm has one otherwise), PLUS_ONE, PLAIN (no weights), OWN (of
+ * each group), GROUPS x their number. */
 
-enum { NO_BIAS = 1, PLUS_ONE = 2, PLAIN = 4, GROUPS = 8 };
+enum { NO_BIAS = 1, PLUS_ONE = 2, PLAIN = 4, OWN = 8, GROUPS = 16 };
 
 static int64_t groups_of(const device_call *call) {
     return base_max_i64(1, call->attributes.norm.groups);
@@ -54,10 +54,17 @@ static void layer_norm_shape(const op_case *c, base_dtype type, device_call *cal
     int64_t groups = groups_of(call), columns = c->columns / groups;
     call->x[0] = op_sized(c->rows, c->columns, type);
     bool plain = c->variant & PLAIN;
-    call->w[0] = op_sized(1, columns, plain ? BASE_NONE : type);
-    call->w[1] = op_sized(1, columns, plain || c->variant & NO_BIAS ? BASE_NONE : type);
+    int64_t weights = c->variant & OWN ? groups : 1;
+    call->w[0] = op_sized(weights, columns, plain ? BASE_NONE : type);
+    call->w[1] = op_sized(weights, columns, plain || c->variant & NO_BIAS ? BASE_NONE : type);
     call->y = op_sized(c->rows, c->columns, type);
     call->saved[0] = op_sized(c->rows, 2 * groups, BASE_FP32);
+}
+
+/* Of element i of unit u: a row, or a group of one. */
+static int64_t norm_weight(const device_call *call, int64_t u, int64_t i) {
+    bool own = call->w[0].rows > 1;
+    return own ? u % groups_of(call) * device_norm_columns(call) + i : i;
 }
 
 static double norm_scale(const device_call *call, const op_values *v, int64_t i) {
@@ -74,8 +81,8 @@ static void layer_norm_reference(const device_call *call, const op_values *v) {
         for (int64_t i = 0; i < n; i++) variance += (x[i] - mean) * (x[i] - mean) / (double)n;
         double scale = 1 / sqrt(variance + (double)call->attributes.norm.epsilon);
         for (int64_t i = 0; i < n; i++)
-            v->y[r * n + i] =
-                (x[i] - mean) * scale * norm_scale(call, v, i) + (v->w[1] ? v->w[1][i] : 0.0);
+            v->y[r * n + i] = (x[i] - mean) * scale * norm_scale(call, v, norm_weight(call, r, i)) +
+                              (v->w[1] ? v->w[1][norm_weight(call, r, i)] : 0.0);
         v->saved[0][2 * r] = mean;
         v->saved[0][2 * r + 1] = scale;
     }
@@ -94,7 +101,8 @@ static void rms_norm_reference(const device_call *call, const op_values *v) {
         double square = 0;
         for (int64_t i = 0; i < n; i++) square += x[i] * x[i] / (double)n;
         double scale = 1 / sqrt(square + (double)call->attributes.norm.epsilon);
-        for (int64_t i = 0; i < n; i++) v->y[r * n + i] = x[i] * scale * norm_scale(call, v, i);
+        for (int64_t i = 0; i < n; i++)
+            v->y[r * n + i] = x[i] * scale * norm_scale(call, v, norm_weight(call, r, i));
         v->saved[0][r] = scale;
     }
 }
@@ -318,6 +326,12 @@ static const op_case norms[] = {
         .wants = OP_X0, .rows = r, .columns = (h) * (n), .variant = (h)*GROUPS + PLAIN,            \
         .length = (n)                                                                              \
     }
+    {LAYER_NORM, .wants = OP_X0 | OP_W0 | OP_W1, .rows = 7, .columns = 3 * 21,
+     .variant = 3 * GROUPS + OWN, .length = 21},
+    {LAYER_NORM, .wants = OP_X0 | OP_W0, .rows = 140, .columns = 2 * 5,
+     .variant = 2 * GROUPS + OWN + NO_BIAS, .length = 140},
+    {RMS_NORM, .rows = 5, .columns = 2 * 600, .variant = 2 * GROUPS + OWN + PLUS_ONE,
+     .length = 600},
     UNWEIGHTED(1, 1, 2),
     UNWEIGHTED(31, 3, 17),
     UNWEIGHTED(5, 2, 600),

@@ -57,7 +57,8 @@ sifr_status device_check_norm(const device_call *call, sifr_error *error) {
                          device_kernel_name(call->kernel), (long long)groups,
                          (long long)x->columns);
     int64_t columns = x->columns / groups, saved = groups * (layer ? 2 : 1);
-    device_matrix weight = {.rows = 1, .columns = columns, .dtype = x->dtype};
+    int64_t weights = call->w[0].rows > 1 ? groups : 1;
+    device_matrix weight = {.rows = weights, .columns = columns, .dtype = x->dtype};
     bool plain = call->w[0].dtype == BASE_NONE;
     BASE_TRY(check_wanted(call, &call->w[0], "w[0]", &weight, error));
     BASE_TRY(device_check(call, &call->saved[0], "saved[0]", x->rows, saved, BASE_FP32, error));
@@ -66,7 +67,7 @@ sifr_status device_check_norm(const device_call *call, sifr_error *error) {
                                  : check_absent(call, &call->w[1], "w[1]", error));
         return check_like(call, &call->y, "y", x, error);
     }
-    device_matrix gradient = {.rows = 1, .columns = columns, .dtype = BASE_FP32};
+    device_matrix gradient = {.rows = weights, .columns = columns, .dtype = BASE_FP32};
     BASE_TRY(check_like(call, &call->dy, "dy", x, error));
     BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
     BASE_TRY(plain ? check_absent(call, &call->dw[0], "dw[0]", error)

@@ -10,7 +10,7 @@
 typedef struct cpu_part {
     const device_call *call;
     int64_t first, count;
-    float *sums; /* backward of norms: FP32 columns x (1 or 2), this part's sums for dw0, dw1 */
+    float *sums; /* backward of norms: FP32 weights x 2, this part's sums for dw0, dw1 */
 } cpu_part;
 
 typedef struct cpu_kernels {

@@ -34,6 +34,19 @@ const model_op model_op_rms_norm = {
     .by_row = true,
 };
 
+/* Vectors that serve all heads, or matrices with a row for each. */
+static bool weights_fit(sifr_model *model, const sifr_norm_args *args, int64_t columns,
+                        const char *name) {
+    const model_weight *scale = args->scale.id ? model_weight_of(model, args->scale, name) : NULL;
+    const model_weight *bias = args->bias.id ? model_weight_of(model, args->bias, name) : NULL;
+    if ((args->scale.id && !scale) || (args->bias.id && !bias)) return false;
+    bool own = scale && args->heads > 1 && scale->rows == args->heads &&
+               scale->columns == columns &&
+               (!bias || (bias->rows == args->heads && bias->columns == columns));
+    return own || (model_vector_fits(model, args->scale, columns, name) &&
+                   model_vector_fits(model, args->bias, columns, name));
+}
+
 static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args args) {
     const char *name = op->name;
     const model_value *in = model_activation(model, args.x, name);
@@ -49,8 +62,7 @@ static sifr_value add_norm(sifr_model *model, const model_op *op, sifr_norm_args
                     model_unit_name(model), name, (long long)heads, (long long)in->columns);
         return SIFR_NO_VALUE;
     }
-    if (!model_vector_fits(model, args.scale, in->columns / heads, name)) return SIFR_NO_VALUE;
-    if (!model_vector_fits(model, args.bias, in->columns / heads, name)) return SIFR_NO_VALUE;
+    if (!weights_fit(model, &args, in->columns / heads, name)) return SIFR_NO_VALUE;
     if (!(args.epsilon >= 0 && args.epsilon < 1)) {
         MODEL_WRONG(model, "unit %s: %s: epsilon %g", model_unit_name(model), name, args.epsilon);
         return SIFR_NO_VALUE;

@@ -38,11 +38,17 @@ static inline float fold_sums(const float *sums) {
     return lanes_fold(sixteen);
 }
 
-/* A group of columns of a row, normalised separately. */
+/* A group of columns of a row, normalised separately, and the row of its weights. */
 typedef struct group {
     const device_matrix *x;
-    int64_t row, first, columns;
+    int64_t row, first, columns, weights;
 } group;
+
+static group group_of(const device_call *c, int64_t first_row, int64_t g, int64_t groups,
+                      int64_t columns) {
+    int64_t own = c->w[0].rows > 1 ? g % groups : 0;
+    return (group){&c->x[0], first_row + g / groups, g % groups * columns, columns, own};
+}
 
 static float group_mean(group of) {
     float buffer[PIECE], sums[SUMS] = {0};
@@ -63,12 +69,13 @@ static float group_variance(group of, float mean) {
 }
 
 /* The scale of a piece: the weight, 1 + weight, or 1 where there is none. */
-static const float *read_scale(float *buffer, const device_call *c, int64_t at, int64_t n) {
+static const float *read_scale(float *buffer, const device_call *c, int64_t row, int64_t at,
+                               int64_t n) {
     if (c->w[0].dtype == BASE_NONE) {
         LANES_EACH(i, n) buffer[i] = 1.0f;
         return buffer;
     }
-    const float *w = lanes_read(buffer, &c->w[0], 0, at, n);
+    const float *w = lanes_read(buffer, &c->w[0], row, at, n);
     if (!c->attributes.norm.plus_one) return w;
     LANES_EACH(i, n) buffer[i] = 1.0f + w[i];
     return buffer;
@@ -80,10 +87,10 @@ static void norm_group(const device_call *c, group of, float mean, float scale) 
     for (int64_t at = 0; at < of.columns; at += PIECE) {
         int64_t n = piece_of(of.columns, at), place = of.first + at;
         const float *x = lanes_read(xs, of.x, of.row, place, n);
-        const float *w = read_scale(ws, c, at, n);
+        const float *w = read_scale(ws, c, of.weights, at, n);
         float *y = lanes_place(ys, &c->y, of.row, place);
         if (biased) {
-            const float *b = lanes_read(bs, &c->w[1], 0, at, n);
+            const float *b = lanes_read(bs, &c->w[1], of.weights, at, n);
             LANES_EACH(i, n) y[i] = LANES_FMA((x[i] - mean) * scale, w[i], b[i]);
         } else {
             LANES_EACH(i, n) y[i] = (x[i] - mean) * scale * w[i];
@@ -98,7 +105,7 @@ void KERNEL(norm)(const cpu_part *part) {
     bool layer = c->kernel == DEVICE_LAYER_NORM;
     float *saved = (float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
     for (int64_t g = 0; g < part->count * groups; g++) {
-        group of = {&c->x[0], part->first + g / groups, g % groups * columns, columns};
+        group of = group_of(c, part->first, g, groups, columns);
         float mean = layer ? group_mean(of) : 0.0f;
         float scale = 1.0f / sqrtf(group_variance(of, mean) + c->attributes.norm.epsilon);
         norm_group(c, of, mean, scale);
@@ -117,9 +124,9 @@ static void norm_group_backward(const device_call *c, group of, float mean, floa
     for (int64_t at = 0; at < of.columns; at += PIECE) {
         int64_t n = piece_of(of.columns, at);
         const float *x = lanes_read(xs, of.x, of.row, of.first + at, n);
-        const float *w = read_scale(ws, c, at, n);
+        const float *w = read_scale(ws, c, of.weights, at, n);
         const float *dy = lanes_read(dys, &c->dy, of.row, of.first + at, n);
-        float *dw = sums + at, *db = sums + of.columns + at;
+        float *dw = sums + of.weights * of.columns + at, *db = dw + device_norm_weights(c);
         LANES_EACH(i, n) {
             float normal = (x[i] - mean) * scale;
             dw[i] = LANES_FMA(dy[i], normal, dw[i]);
@@ -138,7 +145,7 @@ static void norm_group_backward(const device_call *c, group of, float mean, floa
     for (int64_t at = 0; at < of.columns; at += PIECE) {
         int64_t n = piece_of(of.columns, at), place = of.first + at;
         const float *x = lanes_read(xs, of.x, of.row, place, n);
-        const float *w = read_scale(ws, c, at, n);
+        const float *w = read_scale(ws, c, of.weights, at, n);
         const float *dy = lanes_read(dys, &c->dy, of.row, place, n);
         float *dx = lanes_gradient_place(dxs, c, 0, of.row, place);
         LANES_EACH(i, n) {
@@ -155,7 +162,7 @@ void KERNEL(norm_backward)(const cpu_part *part) {
     bool layer = c->kernel == DEVICE_LAYER_NORM_BACKWARD;
     const float *saved = (const float *)c->saved[0].data + part->first * groups * (layer ? 2 : 1);
     for (int64_t g = 0; g < part->count * groups; g++) {
-        group of = {&c->x[0], part->first + g / groups, g % groups * columns, columns};
+        group of = group_of(c, part->first, g, groups, columns);
         float mean = layer ? *saved++ : 0.0f, scale = *saved++;
         norm_group_backward(c, of, mean, scale, part->sums);
     }

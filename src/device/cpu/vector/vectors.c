@@ -104,7 +104,7 @@ sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error
     int64_t tiles = (call->x[0].rows + NORM_ROWS - 1) / NORM_ROWS;
     (void)dev;
     (void)error;
-    call->scratch_bytes = tiles * 2 * device_norm_columns(call) * (int64_t)sizeof(float);
+    call->scratch_bytes = tiles * 2 * device_norm_weights(call) * (int64_t)sizeof(float);
     return SIFR_OK;
 }
 
@@ -113,39 +113,43 @@ typedef struct fold_job {
     int64_t tiles, length;
 } fold_job;
 
-/* Adds the sums of all tiles, in order, for a range of columns. */
+static float *gradient_at(const device_matrix *dw, int64_t element) {
+    int64_t row = dw->rows > 1 ? element / dw->columns : 0;
+    return (float *)dw->data + row * dw->stride + (element - row * dw->columns);
+}
+
+/* Adds the sums of all tiles, in order, for a range of weights. */
 static void fold_sums(void *argument, int64_t tile, int thread) {
     enum { COLUMNS = 256 };
     const fold_job *job = argument;
     const device_call *c = job->call;
-    int64_t columns = device_norm_columns(c), first = tile * COLUMNS;
-    int64_t end = base_min_i64(columns, first + COLUMNS);
+    int64_t weights = device_norm_weights(c), first = tile * COLUMNS;
+    int64_t end = base_min_i64(weights, first + COLUMNS);
     (void)thread;
     for (int w = 0; w < 2; w++) {
-        float *dw = c->dw[w].data;
         if (c->dw[w].dtype == BASE_NONE) continue;
         for (int64_t i = first; i < end; i++) {
-            float sum = c->accumulate_dw ? dw[i] : 0.0f;
+            float *dw = gradient_at(&c->dw[w], i), sum = c->accumulate_dw ? *dw : 0.0f;
             for (int64_t t = 0; t < job->tiles; t++) {
-                sum += ((const float *)c->scratch)[t * job->length + w * columns + i];
+                sum += ((const float *)c->scratch)[t * job->length + w * weights + i];
             }
-            dw[i] = sum;
+            *dw = sum;
         }
     }
 }
 
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
-    int64_t columns = device_norm_columns(call), rows = call->x[0].rows;
+    int64_t weights = device_norm_weights(call), rows = call->x[0].rows;
     (void)error;
     tiles_job job = {.kernel = kernels_of(dev)->norm_backward,
                      .call = call,
                      .total = rows,
                      .step = NORM_ROWS,
                      .sums = call->scratch,
-                     .sums_length = 2 * columns};
+                     .sums_length = 2 * weights};
     run_tiles(dev, job);
-    fold_job fold = {call, (rows + NORM_ROWS - 1) / NORM_ROWS, 2 * columns};
-    host_parallel(dev->team, (columns + 255) / 256, fold_sums, &fold);
+    fold_job fold = {call, (rows + NORM_ROWS - 1) / NORM_ROWS, 2 * weights};
+    host_parallel(dev->team, (weights + 255) / 256, fold_sums, &fold);
     return SIFR_OK;
 }
 

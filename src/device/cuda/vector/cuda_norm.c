@@ -29,7 +29,48 @@ static bool adds_one(const device_call *call) {
     return call->attributes.norm.plus_one || call->w[0].dtype == BASE_NONE;
 }
 
-sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *error) {
+static void take_columns(device_matrix *m, int64_t group, int64_t columns) {
+    if (m->dtype == BASE_NONE) return;
+    m->data = (char *)m->data + group * columns * base_dtype_bytes(m->dtype);
+    m->columns = columns;
+}
+
+static void take_row(device_matrix *m, int64_t row) {
+    if (m->dtype == BASE_NONE) return;
+    m->data = (char *)m->data + row * m->stride * base_dtype_bytes(m->dtype);
+    m->rows = 1;
+}
+
+/* The call of a group whose weights are its own: a norm of whole rows. */
+static device_call call_of_group(const device_call *call, int64_t group) {
+    device_call one = *call;
+    int64_t columns = device_norm_columns(call);
+    device_matrix *values[] = {&one.x[0], &one.y, &one.dy, &one.dx[0]};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        take_columns(values[i], group, columns);
+    take_columns(&one.saved[0], group, call->saved[0].columns / call->attributes.norm.groups);
+    for (int w = 0; w < 2; w++) {
+        take_row(&one.w[w], group);
+        take_row(&one.dw[w], group);
+    }
+    one.attributes.norm.groups = 1;
+    return one;
+}
+
+typedef sifr_status (*norm_run)(device *dev, const device_call *call, sifr_error *error);
+
+/* One after the other where each group has weights of its own. */
+static sifr_status run_groups(device *dev, const device_call *call, norm_run run,
+                              sifr_error *error) {
+    if (call->w[0].rows <= 1) return run(dev, call, error);
+    for (int64_t g = 0; g < call->w[0].rows; g++) {
+        device_call one = call_of_group(call, g);
+        BASE_TRY(run(dev, &one, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status run_norm(device *dev, const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *y = &call->y, *bias = &call->w[1];
     norm_layout layout = layout_of(call);
     norm_arguments arguments = {.x = x->data,
@@ -57,6 +98,10 @@ sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *erro
     return cuda_launch_kernel(dev, &launch, error);
 }
 
+sifr_status cuda_run_norm(device *dev, const device_call *call, sifr_error *error) {
+    return run_groups(dev, call, run_norm, error);
+}
+
 /* Weight gradients that are wanted: none, that of w0, or that of w0 and the bias. */
 static uint32_t gradients_of(const device_call *call) {
     if (call->dw[1].dtype != BASE_NONE) return 2;
@@ -73,7 +118,8 @@ static int64_t backward_blocks(const norm_layout *layout) {
 }
 
 sifr_status cuda_prepare_norm_backward(device *dev, device_call *call, sifr_error *error) {
-    norm_layout layout = layout_of(call);
+    device_call one = call->w[0].rows > 1 ? call_of_group(call, 0) : *call;
+    norm_layout layout = layout_of(&one);
     (void)dev;
     (void)error;
     call->scratch_bytes =
@@ -121,7 +167,7 @@ static sifr_status add_weights(device *dev, const device_call *call, const float
     return SIFR_OK;
 }
 
-sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
+static sifr_status run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0], *dy = &call->dy, *dx = &call->dx[0];
     norm_layout layout = layout_of(call);
     norm_backward_arguments arguments = {.x = x->data,
@@ -148,4 +194,8 @@ sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_er
     if (!arguments.dx && arguments.gradients == 0) return SIFR_OK;
     BASE_TRY(launch_backward(dev, call, &arguments, error));
     return add_weights(dev, call, arguments.parts, error);
+}
+
+sifr_status cuda_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
+    return run_groups(dev, call, run_norm_backward, error);
 }
