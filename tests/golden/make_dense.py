@@ -58,6 +58,10 @@ def cases():
             **SMALL, **HEAD, sliding_window=None, layer_types=["full_attention"])),
         case("cohere", "CohereForCausalLM", t.CohereConfig(
             **{**SMALL, "pad_token_id": 0}, attention_bias=True, logit_scale=0.3)),
+        case("cohere-norms", "CohereForCausalLM", t.CohereConfig(
+            **{**SMALL, "hidden_size": 16, "num_attention_heads": 4, "num_key_value_heads": 2,
+               "pad_token_id": 0},
+            use_qk_norm=True, logit_scale=0.3)),
         case("cohere2", "Cohere2ForCausalLM", t.Cohere2Config(
             **{**SMALL, **MIXED, "pad_token_id": 0}, logit_scale=0.4), masked=True),
         case("ernie4_5", "Ernie4_5ForCausalLM", t.Ernie4_5Config(
@@ -101,7 +105,7 @@ def weights(case, model):
     plus_one = "gemma" in kind or kind == "nemotron"  # they multiply by 1 + w
     for name, p in model.named_parameters():
         draw = torch.randn(p.shape, generator=g, dtype=torch.float64)
-        if p.dim() == 2:
+        if p.dim() == 2 and "norm" not in name:
             embedding = p.shape[0] == m.VOCABULARY
             value = draw * 0.35 if embedding else 1.3 * draw / math.sqrt(p.shape[1])
         elif name.endswith("bias"):

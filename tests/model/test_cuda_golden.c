@@ -84,6 +84,14 @@ static void families(void **state) {
     run("gemma4/", "gemma4_text", GOLDEN_BF16, false);
 }
 
+/* A bias of the logits, clipped values, norms of each head. */
+static void dense(void **state) {
+    (void)state;
+    run("dense/", "phi", GOLDEN_FP32, false);
+    run("dense/", "olmo", GOLDEN_BF16, false);
+    run("dense/", "cohere-norms", GOLDEN_FP32, false);
+}
+
 static void encoders(void **state) {
     (void)state;
     static const char *const names[] = {"bert-sequence", "distilbert-multilabel", "modernbert",
@@ -105,8 +113,8 @@ int main(int count, char **arguments) {
     if (shim_skipped()) return 77;
     const struct CMUnitTest tests[] = {cmocka_unit_test(gpt2),     cmocka_unit_test(llama),
                                        cmocka_unit_test(least),    cmocka_unit_test(by_cublaslt),
-                                       cmocka_unit_test(families), cmocka_unit_test(encoders),
-                                       cmocka_unit_test(adapters)};
+                                       cmocka_unit_test(families), cmocka_unit_test(dense),
+                                       cmocka_unit_test(encoders), cmocka_unit_test(adapters)};
     if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -137,7 +137,8 @@ static const struct {
      "\"sliding_window\": null, \"num_hidden_layers\": 1, \"layer_types\": "
      "[\"sliding_attention\"]",
      "\"sliding_window\" is not set"},
-    {"cohere", "\"use_qk_norm\": true", "queries and keys are not normalised"},
+    {"cohere", "\"use_qk_norm\": 1", "use_qk_norm"},
+    {"cohere2", "\"use_qk_norm\": true", "queries and keys are not normalised"},
     {"cohere", "\"logit_scale\": 0", "\"logit_scale\" is 0"},
     {"cohere2", "\"logit_scale\": [1]", "logit_scale"},
     {"cohere2", "\"head_dim\": 64", "cohere2 has hidden_size / num_attention_heads = 8192 / 64"},

@@ -11,10 +11,26 @@
 #include "support/golden_run.h"
 
 static const char *const expected[] = {
-    "arcee",      "seed_oss", "exaone4",          "exaone4-full", "cohere",
-    "cohere2",    "ernie4_5", "hunyuan_v1_dense", "helium",       "internlm3",
-    "cwm",        "phi",      "phi-norms",        "stablelm",     "stablelm-parallel",
-    "vaultgemma", "glm",      "nemotron",         "olmo",
+    "arcee",
+    "seed_oss",
+    "exaone4",
+    "exaone4-full",
+    "cohere",
+    "cohere-norms",
+    "cohere2",
+    "ernie4_5",
+    "hunyuan_v1_dense",
+    "helium",
+    "internlm3",
+    "cwm",
+    "phi",
+    "phi-norms",
+    "stablelm",
+    "stablelm-parallel",
+    "vaultgemma",
+    "glm",
+    "nemotron",
+    "olmo",
 };
 
 static void every_folder(golden_run_check check) {

@@ -2,6 +2,8 @@
  * and Cohere2ForCausalLM have them: one layer norm, whose result attention and MLP both read,
  * rotary positions that rotate neighbours, and a scale of the logits. The second has windows, and
  * no rotary positions in the layers without one. */
+#include <stdio.h>
+
 #include "model/architectures/decoder.h"
 
 static sifr_status read_common(const model_reader *r, model_config *out) {
@@ -23,6 +25,7 @@ static sifr_status read_common(const model_reader *r, model_config *out) {
 
 static sifr_status read_cohere(const model_reader *r, model_config *out) {
     out->rope.theta = 500000;
+    BASE_TRY(model_read_bool(r, "use_qk_norm", false, &out->head_norms));
     return read_common(r, out);
 }
 
@@ -39,9 +42,30 @@ static sifr_status read_cohere2(const model_reader *r, model_config *out) {
     return SIFR_OK;
 }
 
+/* A layer norm of each head, whose weights are its own. */
+static sifr_value head_norm(const decoder *d, sifr_value x, const char *name, int64_t heads) {
+    const model_config *c = d->config;
+    char text[MODEL_NAME_LENGTH];
+    snprintf(text, sizeof text, "%s.%lld.self_attn.%s.weight", d->names->layers,
+             (long long)d->layer, name);
+    sifr_weight scale = sifr_weight_matrix(d->model, text, heads, c->head_dim, SIFR_INIT_ONE, 0);
+    return sifr_layer_norm(
+        d->model, (sifr_norm_args){.x = x, .scale = scale, .epsilon = c->norm_eps, .heads = heads});
+}
+
+static sifr_value attention(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    decoder_heads h = decoder_project(d, x);
+    if (c->head_norms) {
+        h.q = head_norm(d, h.q, "q_norm", c->num_attention_heads);
+        h.k = head_norm(d, h.k, "k_norm", c->num_key_value_heads);
+    }
+    return decoder_attend(d, h, "self_attn.o_proj");
+}
+
 static sifr_value block(const decoder *d, sifr_value x) {
     sifr_value n = decoder_norm(d, x, "input_layernorm");
-    sifr_value h = decoder_add(d, x, decoder_attention(d, n));
+    sifr_value h = decoder_add(d, x, attention(d, n));
     return decoder_add(d, h, decoder_mlp(d, n));
 }
 
@@ -54,7 +78,7 @@ const model_architecture model_architecture_cohere = {
     .classes = (const model_class[]){{"CohereForCausalLM", MODEL_NEXT_TOKEN},
                                      {"CohereModel", MODEL_NEXT_TOKEN},
                                      {0}},
-    .keys = (const char *const[]){"logit_scale", NULL},
+    .keys = (const char *const[]){"logit_scale", "use_qk_norm", NULL},
     .read = read_cohere,
     .build = build,
     .prefix = "",
