@@ -33,7 +33,7 @@ static bool begins(const text_template_output *whole, const char *text, size_t s
 
 /* --- turns with thoughts --- */
 
-static const char answer[] = "sifr_a1";
+static const char said[] = "sifr_a1";
 
 static json_t *make_calls(void) {
     return json_pack("[{s:s, s:s, s:{s:s, s:{s:s}}}]", "id", "a00000000", "type", "function",
@@ -43,7 +43,7 @@ static json_t *make_calls(void) {
 /* Two questions, whose answers have thoughts. */
 static json_t *make_answers(void) {
     return json_pack("[{s:s, s:s}, {s:s, s:s, s:s}, {s:s, s:s}, {s:s, s:s, s:s}]", "role", "user",
-                     "content", "sifr_q1", "role", "assistant", "content", answer,
+                     "content", "sifr_q1", "role", "assistant", "content", said,
                      "reasoning_content", "sifr_t1", "role", "user", "content", "sifr_q2", "role",
                      "assistant", "content", "sifr_a2", "reasoning_content", "sifr_t2");
 }
@@ -124,19 +124,33 @@ static bool is_learned(const char *cue) {
     return false;
 }
 
+/* Where a prompt opens a thought; its size where it does not. */
+static size_t find_thought(const char *prompt, size_t size) {
+    static const char *const opening[] = {"<think>", "<|channel>thought", "<|START_THINKING|>",
+                                          "[THINK]"};
+    size_t at = size;
+    for (size_t i = 0; i < sizeof opening / sizeof *opening; i++) {
+        const char *found = memmem(prompt, at, opening[i], strlen(opening[i]));
+        if (found) at = (size_t)(found - prompt);
+    }
+    return at;
+}
+
 /* A thought that the prompt opens behind its header is the answer's, as TRL's training forms have
- * it; a prompt that is nothing else stays one. Either way the prompt is not what is left out. */
-static void set_cue(const char *prompt, size_t size, data_chat_manner *out) {
-    static const char thought[] = "<think>";
-    const char *opened = memmem(prompt, size, thought, sizeof thought - 1);
-    if (opened > prompt) size = (size_t)(opened - prompt);
-    out->known = size < sizeof out->cue;
+ * it; a prompt that is nothing else stays one. Where the answer begins otherwise, it is not known
+ * how turns begin. */
+static void set_cue(const char *prompt, size_t size, const char *answer, size_t length,
+                    data_chat_manner *out) {
+    size_t header = find_thought(prompt, size);
+    bool opens = header > 0 && header < size;
+    if (opens) size = header;
+    out->known = size < sizeof out->cue && size <= length && memcmp(answer, prompt, size) == 0;
     if (!out->known) return;
     memcpy(out->cue, prompt, size);
     out->cue[size] = '\0';
     bool learned = is_learned(out->cue);
     if (learned) out->cue[0] = '\0';
-    out->anew |= learned || opened > prompt;
+    out->anew |= learned || opens;
 }
 
 /* What the generation prompt writes where an answer begins in the whole: the first one, or the last
@@ -148,15 +162,15 @@ static void find_cue(chat_prober *p, const text_template_output *whole, data_cha
         if (!find_pieces(whole, i, &begin, &end) || !draw(p, cut(make_answers(), i), true, &asked))
             continue;
         if (asked.size >= begin && begins(whole, asked.text, begin))
-            set_cue(asked.text + begin, asked.size - begin, out);
+            set_cue(asked.text + begin, asked.size - begin, whole->text + begin, end - begin, out);
         text_template_output_free(&asked);
     }
 }
 
 static bool ends_with_answer(const text_template_output *whole, size_t end) {
     while (end && strchr(" \t\r\n", whole->text[end - 1])) end--;
-    size_t size = sizeof answer - 1;
-    return end >= size && memcmp(whole->text + end - size, answer, size) == 0;
+    size_t size = sizeof said - 1;
+    return end >= size && memcmp(whole->text + end - size, said, size) == 0;
 }
 
 static void find_turns(chat_prober *p, data_chat_manner *out) {
@@ -165,7 +179,7 @@ static void find_turns(chat_prober *p, data_chat_manner *out) {
     if (!draw(p, make_answers(), false, &whole)) return;
     out->anew = !keeps_all(p, &whole, make_answers);
     bool shown = find_pieces(&whole, 1, &begin, &end) && !whole.mixed &&
-                 memmem(whole.text + begin, end - begin, answer, sizeof answer - 1);
+                 memmem(whole.text + begin, end - begin, said, sizeof said - 1);
     if (shown) find_cue(p, &whole, out);
     if (shown) out->open = ends_with_answer(&whole, end);
     text_template_output_free(&whole);

@@ -274,20 +274,45 @@ static bool says_something(const json_t *message) {
     return false;
 }
 
-/* The pieces of a message, without the cue of the first; what stands behind the last turn ends it.
- * Results that stand in the assistant's own message are not its words. */
+/* Some templates end a conversation with the EOS token, behind all messages. */
+static bool ends_with_eos(const chat_renderer *r, size_t end) {
+    const text_template_output *o = r->output;
+    size_t size = r->eos ? strlen(r->eos) : 0;
+    return size && o->size - end >= size && memcmp(o->text + end, r->eos, size) == 0;
+}
+
+/* Whether a template may write the message behind the one before it, in one turn. */
+static bool continues(const chat_renderer *r, size_t message) {
+    const json_t *before = message ? json_array_get(r->conversation->messages, message - 1) : NULL;
+    const char *role = json_string_value(json_object_get(before, "role"));
+    return role && (strcmp(role, "assistant") == 0 || strcmp(role, "tool") == 0);
+}
+
+/* How much of a message's first piece is the cue. *found is false where it must be there and is
+ * not: then the template writes the message in a way that is not known. */
+static size_t count_cue(const chat_renderer *r, size_t message, text_template_piece piece,
+                        bool *found) {
+    const char *cue = manner_of(r)->cue;
+    size_t size = strlen(cue);
+    bool there =
+        piece.end - piece.begin >= size && memcmp(r->output->text + piece.begin, cue, size) == 0;
+    *found &= there || continues(r, message);
+    return there ? size : 0;
+}
+
+/* The pieces of a message, without the cue of the first. Results that stand in the assistant's own
+ * message are not its words. */
 static sifr_status add_pieces(const chat_renderer *r, size_t message, bool *found) {
     const text_template_output *o = r->output;
     const json_t *said = json_array_get(r->conversation->messages, message);
-    const char *cue = manner_of(r)->cue;
     bool last = message + 1 == json_array_size(r->conversation->messages), any = false;
     *found = !json_object_get(said, "tool_responses");
     for (size_t i = 0; *found && i < o->piece_count; i++) {
         text_template_piece p = o->pieces[i];
         if (p.message != message) continue;
-        size_t size = any ? 0 : strlen(cue), end = p.end;
-        if (end - p.begin >= size && memcmp(o->text + p.begin, cue, size) == 0) p.begin += size;
-        if (last && i + 1 == o->piece_count) end = o->size;
+        size_t end = p.end;
+        if (!any) p.begin += count_cue(r, message, p, found);
+        if (last && i + 1 == o->piece_count && ends_with_eos(r, end)) end = o->size;
         BASE_TRY(add_span(r, p.begin, end));
         any = true;
     }
