@@ -3,6 +3,7 @@
  * forms of them (tests/golden/make_turns.py, judged by transformers and TRL). Takes under 2 s. */
 #include "data/golden_rows_case.h"
 
+#include "data/chat/chat_check.h"
 #include "data/records/records.h"
 
 /* A new reference. */
@@ -117,9 +118,25 @@ static void gives_lists(void **state) {
     json_decref(golden);
 }
 
+/* A system prompt in a field and the same one as parts of the first turn is one. */
+static void compares_lists(void **state) {
+    (void)state;
+    json_t *row = json_pack("{s:s}", "system", "ab");
+    json_t *messages = json_pack("[{s:s, s:[{s:s, s:s}, {s:s, s:s}]}]", "role", "system", "content",
+                                 "type", "text", "text", "a", "type", "text", "text", "b");
+    assert_false(data_chat_replaces_system(row, messages));
+    json_object_set_new(row, "system", json_string("abc"));
+    assert_true(data_chat_replaces_system(row, messages));
+    json_object_set_new(row, "system", json_string("a"));
+    assert_true(data_chat_replaces_system(row, messages));
+    json_decref(row);
+    json_decref(messages);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gives_lists, scratch_setup, scratch_teardown),
+        cmocka_unit_test(compares_lists),
         cmocka_unit_test_setup_teardown(learns_turns, scratch_setup, scratch_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,6 +38,7 @@ static sifr_status check_pair(const json_t *row, const data_form *form, unsigned
         if (status == SIFR_OK)
             status = data_conversation_read(sides[i], side, NULL, choice & 64, place, &c, error);
         if (status == SIFR_OK) {
+            must(data_conversation_join(&c, choice & 15, error) == SIFR_OK);
             check_conversation(&c);
             data_conversation_free(&c);
         }
@@ -60,6 +61,7 @@ static void check_row(const json_t *row, unsigned choice, const data_row_place *
         status = data_conversation_read(row, form, choice & 32 ? &format : NULL, choice & 64, place,
                                         &c, &error);
     if (status == SIFR_OK) {
+        must(data_conversation_join(&c, choice & 15, &error) == SIFR_OK);
         check_conversation(&c);
         data_conversation_free(&c);
         return;

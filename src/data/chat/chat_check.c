@@ -86,6 +86,23 @@ static bool quotes(const json_t *messages, const char *text, size_t size) {
     return found;
 }
 
+/* Whether a content, a text or a list of parts, is the text. */
+static bool is_text(const json_t *content, const json_t *text) {
+    const char *words = json_string_value(text);
+    size_t i, at = 0, size = json_string_length(text);
+    json_t *part;
+    if (json_is_string(content)) return json_equal(content, text);
+    json_array_foreach(content, i, part) {
+        const json_t *said = json_object_get(part, "text");
+        size_t length = json_string_length(said);
+        if (!json_is_string(said) || length > size - at ||
+            memcmp(words + at, json_string_value(said), length) != 0)
+            return false;
+        at += length;
+    }
+    return at == size;
+}
+
 bool data_chat_replaces_system(const json_t *row, const json_t *messages) {
     static const char *const fields[] = {"system", "system_prompt"};
     const json_t *first = json_array_get(messages, 0);
@@ -94,7 +111,7 @@ bool data_chat_replaces_system(const json_t *row, const json_t *messages) {
     if (!role || (strcmp(role, "system") != 0 && strcmp(role, "developer") != 0)) return false;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const json_t *text = json_object_get(row, fields[i]);
-        if (json_string_length(text)) return !json_equal(text, content);
+        if (json_string_length(text)) return !is_text(content, text);
     }
     return false;
 }
