@@ -2,13 +2,14 @@
 """Writes turns/: which tokens of conversations are the assistant's, by released chat templates.
 
     pip install transformers trl mistral-common     # versions: see cases.json
-    python make_turns.py [--mistral FOLDER]         # where mistral-common is not installed
+    python make_turns.py --llama FOLDER     # llama.cpp's models/templates, of xllamacpp's sdist
 
 
 `templates.jsonl.gz` has the templates of TRL's package (trl/chat_templates, Apache 2.0; each belongs
 to its model's licence): those that models are released with, and the training forms that TRL's
-SFTTrainer puts in their place, with {% generation %} marks. The one of Ministral 3 is what
-mistral-common (Apache 2.0) writes for its format. `tokenizer.json` is a small one with
+SFTTrainer puts in their place, with {% generation %} marks. Ministral 3's is what
+mistral-common (Apache 2.0) writes for its format, and llama.cpp's folder (MIT) has those that
+Ministral 3 Reasoning and Gemma 4 31B are released with. `tokenizer.json` is a small one with
 the special tokens of all. `cases.json` has ten conversations and of each template and conversation
 the number and the hash of the ids, and which are the assistant's, by transformers'
 apply_chat_template(return_assistant_tokens_mask=True):
@@ -25,8 +26,7 @@ that says nothing else. TRL's form of Qwen2.5's template marks the newline behin
 out. Contents that are lists of parts go as
 lists to roles for which the template writes them, and joined to others, as sifr does.
 """
-import argparse, datetime, gzip, json, os, sys
-import importlib
+import argparse, datetime, gzip, importlib, json, os
 
 import transformers
 import trl
@@ -182,6 +182,11 @@ def mark_distilled(text, name):
 def mark_gemma4(text, name):
     thought = "{{- '<|channel>thought\\n' + thinking_text + '\\n<channel|>' -}}"
     content, end = "{{- captured_content -}}", "{{- '<turn|>\\n' -}}"
+    if content not in text:  # it is written where it is read
+        first = "{%- if message['content'] is string -%}\n                {%- if role == 'model' -%}"
+        behind = "{%- if ns.prev_message_type == 'tool_call' and not ns_tr_out.flag -%}"
+        text = patch(text, (first, "{%- set captured_content -%}" + first),
+                     (behind, "{%- endset -%}" + content + behind))
     calls = next(line.strip() for line in text.split("\n") if "for tool_call in message" in line)
     called = "{%- set ns.prev_message_type = 'tool_call' -%}"
     only = "{%- if role == 'model' -%}" + BEGIN + "@" + END + "{%- else -%}@{%- endif -%}"
@@ -191,22 +196,22 @@ def mark_gemma4(text, name):
 
 
 def mark_ministral(text, name):
-    begin = next(line for line in text.split("\n") if "'assistant message contents'" in line)
-    test = "        {%- if message['content'] %}\n"
-    end = "{{- eos_token }}\n\n    {#- Tool"
-    return patch(text, (test + begin, BEGIN + test + begin), (end, end.replace("}}", "}}" + END)))
+    refuses = next(line for line in text.split("\n") if "Assistant message must have a" in line)
+    begin, end = refuses + "\n        {%- endif %}\n", "{{- eos_token }}\n\n    {#- Tool"
+    return patch(text, (begin, begin + BEGIN), (end, end.replace("}}", "}}" + END)))
 
 
 MARKS = {"ministral_3": mark_ministral, "qwen3": mark_qwen3, "qwen3_5_think": mark_qwen3, "qwen3_5_nothink": mark_qwen3,
          "qwen3_6": mark_qwen3, "qwen3_8": mark_qwen3, "deepseekv3": mark_deepseek,
          "deepseek_r1_distill": mark_distilled, "gemma4": mark_gemma4,
          "gemma4_v4": mark_gemma4, "gemma4_v5": mark_gemma4}
+LLAMA = {"google-gemma-4-31B-it": mark_gemma4,
+         "mistralai-Ministral-3-14B-Reasoning-2512": mark_ministral}
+MARKS.update(LLAMA)
 
 
-def make_ministral(folder):
+def make_ministral():
     """Version 13 of Mistral's formats, with thoughts and images."""
-    if folder:
-        sys.path.append(folder)
     made = importlib.import_module("mistral_common.integrations.chat_templates.template_generator")
     tokens = importlib.import_module("mistral_common.tokens.tokenizers.base")
     return made.build_chat_template(made.TemplateConfig(
@@ -335,14 +340,18 @@ def released_case(tokenizer, name, templates):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--mistral")
+    parser.add_argument("--llama", required=True)
     given = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     tokenizer = make_tokenizer()
     names = sorted(n[:-6] for n in os.listdir(TRL) if n.endswith(".jinja"))
     templates = {n: read(n) for n in names}
     names.append("ministral_3")
-    templates["ministral_3"] = make_ministral(given.mistral)
+    templates["ministral_3"] = make_ministral()
+    for name in LLAMA:
+        with open(os.path.join(given.llama, name + ".jinja"), encoding="utf-8") as file:
+            templates[name] = file.read()
+        names.append(name)
     cases = []
     for name in names:
         if name.endswith("_training"):
