@@ -141,6 +141,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_ROWS:
     case DEVICE_ROWS_BACKWARD:
     case DEVICE_DEQUANTISE:
+    case DEVICE_ENCODE_BLOCKS8:
+    case DEVICE_DECODE_BLOCKS8:
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
     case DEVICE_CLEAR:

@@ -1,4 +1,5 @@
 /* Checks the operands of the kernels other than matrix products. */
+#include "base/block8.h"
 #include "base/exact_sum.h"
 #include "base/nf4.h"
 #include "device/check/check.h"
@@ -317,6 +318,22 @@ sifr_status device_check_dequantise(const device_call *call, sifr_error *error) 
     BASE_TRY(device_check(call, x, "x[0]", x->rows, record, BASE_UINT8, error));
     BASE_TRY(check_vector(call, &call->y, "y", error));
     return device_check(call, &call->y, "y", 1, x->rows * BASE_NF4_RECORD, call->y.dtype, error);
+}
+
+static sifr_status check_blocks8(const device_call *call, const device_matrix *blocks,
+                                 const char *codes, const device_matrix *values, const char *of,
+                                 sifr_error *error) {
+    BASE_TRY(device_check(call, blocks, codes, blocks->rows, BASE_BLOCK8_BYTES, BASE_UINT8, error));
+    BASE_TRY(check_vector(call, values, of, error));
+    return device_check(call, values, of, 1, blocks->rows * BASE_BLOCK8, values->dtype, error);
+}
+
+sifr_status device_check_encode_blocks8(const device_call *call, sifr_error *error) {
+    return check_blocks8(call, &call->y, "y", &call->x[0], "x[0]", error);
+}
+
+sifr_status device_check_decode_blocks8(const device_call *call, sifr_error *error) {
+    return check_blocks8(call, &call->x[0], "x[0]", &call->y, "y", error);
 }
 
 static sifr_status check_magnitude_forward(const device_call *call, sifr_error *error) {

@@ -81,6 +81,17 @@ sifr_status cpu_run_unfold(device *dev, const device_call *call, sifr_error *err
     return SIFR_OK;
 }
 
+sifr_status cpu_run_blocks8(device *dev, const device_call *call, sifr_error *error) {
+    enum { BLOCKS = 8 };
+    bool encodes = call->kernel == DEVICE_ENCODE_BLOCKS8;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->blocks8,
+                               .call = call,
+                               .total = encodes ? call->y.rows : call->x[0].rows,
+                               .step = BLOCKS});
+    return SIFR_OK;
+}
+
 sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROWS_BACKWARD;
     (void)error;
