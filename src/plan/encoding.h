@@ -17,6 +17,7 @@ typedef enum plan_code {
     PLAN_CODE_FP16,
     PLAN_CODE_NF4,
     PLAN_CODE_NF4_DOUBLED,
+    PLAN_CODE_BLOCKS8, /* base/block8.h: of weights, on their way */
     PLAN_CODES
 } plan_code;
 

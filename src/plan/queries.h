@@ -99,6 +99,10 @@ int64_t plan_received_crossing(const plan_schedule *schedule, int32_t ranks_per_
 /* Gathers and reductions that a step starts, those of sums too; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
 
+/* Whether gathers of a segment's parameters carry codes that the owner makes of them (qwZ), on any
+ * number of ranks; of one that persists there are no gathers. */
+bool plan_quantises(const plan_schedule *schedule, int32_t segment);
+
 /* What ZeRO cuts into slices: each stage one more. */
 typedef enum plan_cut {
     PLAN_CUT_OPTIMIZER, /* masters and states of the optimizer */

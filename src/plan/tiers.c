@@ -5,6 +5,12 @@
 #include "plan/queries.h"
 #include "plan/schedule.h"
 
+bool plan_quantises(const plan_schedule *s, int32_t segment) {
+    bool asked =
+        s->settings.step.zero.quantized_weights && plan_cuts(&s->settings, PLAN_CUT_WEIGHTS);
+    return asked && s->model->segments[segment].coding == MODEL_UNCODED;
+}
+
 bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *capacity) {
     base_assert(segment >= 0 && *capacity >= 0);
     int64_t elements = s->model->segments[segment].elements;

@@ -102,26 +102,37 @@ for case in "replicas 3 2 2" "replicas 2 4 1" "stages 1 2 2" "stages 0 4 1"; do
     [ "$wire" -le $(($4 * all * 11 / 10 + 3000000)) ] || fail "$name: more than the ledger has"
 done
 
-# A second copy of the parameters inside each host: only the first gather of a step crosses.
-sed 's/"stage": STAGE/"stage": 3, "zero_hpz_partition_size": 2/' staged.json >config.json
-for i in 1 2; do echo "h$i slots=2"; done >hostfile
-before=$(received h1)
-train h1 --config config.json --output near --hostfile hostfile
-after=$(received h1)
-[ "$(bits near)" = "$want" ] || fail "hpZ: other bits than one rank's"
-"$SIFR" plan --config config.json --model model --world-size 4 --ranks-per-host 2 --json >plan ||
-    fail "hpZ: plan"
-# Shards are all ranks here, so theirs is the group of the world.
-[ "$(crossed world)" = $((steps * $(planned shards))) ] ||
-    fail "hpZ: $(crossed world) bytes of shards crossed, planned are $steps x $(planned shards)"
-[ "$(crossed host)" = 0 ] || fail "hpZ: $(crossed host) bytes crossed among neighbours"
-[ "$(planned host)" = 0 ] || fail "hpZ: gathers among neighbours are planned to cross"
-all=$(crossed world)
-wire=$((after - before))
-echo "hpZ: $all bytes crossed to rank 0, $wire at its host's interface, for 2 ranks"
-[ "$wire" -ge $((2 * all)) ] || fail "hpZ: less came over the network than the ledger has"
-[ "$wire" -le $((2 * all * 11 / 10 + 3000000)) ] || fail "hpZ: more than the ledger has"
+# ZeRO++: a second copy of the parameters inside each host, so that only the first gather of a step
+# crosses, and gathers in 8 bits, which have bits of their own, the same on one rank.
 sed 's/STAGE/3/' staged.json >config.json
 "$SIFR" plan --config config.json --model model --world-size 4 --ranks-per-host 2 --json >plan
-mine=$all every=$((steps * $(planned shards)))
-[ "$mine" -lt "$every" ] || fail "hpZ: $mine bytes crossed, $every without"
+every=$((steps * $(planned shards)))
+for i in 1 2; do echo "h$i slots=2"; done >hostfile
+for quantised in false true; do
+    name="hpZ, 8 bits $quantised"
+    keys="\"zero_hpz_partition_size\": 2, \"zero_quantized_weights\": $quantised"
+    sed "s/\"stage\": STAGE/\"stage\": 3, \"zero_quantized_weights\": $quantised/" staged.json >config.json
+    train h1 --config config.json --output "near-alone-$quantised"
+    sed "s/\"stage\": STAGE/\"stage\": 3, $keys/" staged.json >config.json
+    before=$(received h1)
+    train h1 --config config.json --output "near-$quantised" --hostfile hostfile
+    after=$(received h1)
+    [ "$(bits "near-$quantised")" = "$(bits "near-alone-$quantised")" ] ||
+        fail "$name: other bits than one rank's"
+    [ $quantised = true ] || [ "$(bits near-false)" = "$want" ] || fail "$name: other bits than ever"
+    [ $quantised = false ] || ! [ "$(bits near-true)" = "$want" ] || fail "$name: the same bits"
+    "$SIFR" plan --config config.json --model model --world-size 4 --ranks-per-host 2 --json >plan ||
+        fail "$name: plan"
+    # Shards are all ranks here, so theirs is the group of the world.
+    [ "$(crossed world)" = $((steps * $(planned shards))) ] ||
+        fail "$name: $(crossed world) bytes of shards crossed, planned are $steps x $(planned shards)"
+    [ "$(crossed host)" = 0 ] || fail "$name: $(crossed host) bytes crossed among neighbours"
+    [ "$(planned host)" = 0 ] || fail "$name: gathers among neighbours are planned to cross"
+    all=$(crossed world)
+    wire=$((after - before))
+    echo "$name: $all bytes crossed to rank 0, $wire at its host's interface, for 2 ranks"
+    [ "$wire" -ge $((2 * all)) ] || fail "$name: less came over the network than the ledger has"
+    [ "$wire" -le $((2 * all * 11 / 10 + 3000000)) ] || fail "$name: more than the ledger has"
+    [ "$all" -lt "$every" ] || fail "$name: $all bytes crossed, $every before"
+    every=$all
+done

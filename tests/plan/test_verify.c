@@ -385,9 +385,9 @@ static void ranks(void **state) {
 /* --- all that is made is clean --- */
 
 static const sifr_zero all_transfers[] = {
-    {0, true, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0, 2},
-    {0, true, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
-    {0, false, 1, 1, 1, 1, 20000, 2048, 4096, 3},
+    {0, true, false, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0, 2},
+    {0, true, false, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
+    {0, false, false, 1, 1, 1, 1, 20000, 2048, 4096, 3},
 };
 
 static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *settings) {

@@ -280,7 +280,7 @@ static bool is_of_others(const zero_state *z, const plan_instruction *in) {
 static sifr_status emit_same(zero_state *z, const plan_instruction *in, sifr_error *error) {
     plan_schedule *s = z->s;
     plan_operand *operands;
-    bool uses = in->action != PLAN_UPDATE;
+    bool uses = in->action != PLAN_UPDATE && !plan_is_peer(in);
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands && uses; o++) {
         int32_t buffer = z->old.operands[o].buffer, segment = s->buffers[buffer].segment;
         if (!z->parameter_of[buffer] || z->whole[segment] || z->gathered[segment] >= 0) continue;
@@ -417,13 +417,16 @@ static sifr_status rewrite(zero_state *z, sifr_error *error) {
 }
 
 /* Finds segments whose parameters are whole on every rank: all below stage 3, small ones at stage
- * 3; on one rank, those that are not offloaded. */
+ * 3; on one rank, those that are neither offloaded nor go through codes. */
 static void find_whole(zero_state *z) {
     const plan_schedule *s = z->s;
     int64_t capacity = s->settings.step.zero.model_persistence_threshold;
     for (size_t g = 0; g < s->model->segment_count; g++) {
-        z->whole[g] = !z->cuts_weights || plan_persists(s, (int32_t)g, &capacity);
-        if (z->ranks == 1) z->whole[g] = !plan_is_offloaded(s, s->parameters[g]);
+        bool stays = !z->cuts_weights || plan_persists(s, (int32_t)g, &capacity);
+        z->whole[g] = stays;
+        if (z->ranks == 1)
+            z->whole[g] = !plan_is_offloaded(s, s->parameters[g]) &&
+                          (stays || !plan_quantises(s, (int32_t)g));
     }
 }
 
@@ -435,7 +438,8 @@ sifr_status plan_pass_zero(plan_schedule *s, sifr_error *error) {
                     .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
                     .rank = plan_mesh_place(&s->settings.mesh, PLAN_STATE),
                     .old_buffers = s->buffer_count};
-    if (z.ranks == 1 && !plan_parameters_offloaded(s)) return SIFR_OK;
+    bool goes = s->settings.step.zero.quantized_weights && z.cuts_weights; /* through codes */
+    if (z.ranks == 1 && !plan_parameters_offloaded(s) && !goes) return SIFR_OK;
     sifr_status status;
     size_t buffers = z.old_buffers, segments = s->model->segment_count;
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *z.parameter_of, &z.parameter_of, error),

@@ -45,6 +45,10 @@ sifr_status plan_pass_secondary(plan_schedule *schedule, sifr_error *error) SIFR
  * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* qwZ: gathers of parameters carry codes. After plan_pass_overlap; SIFR_USAGE where parameters are
+ * offloaded. */
+sifr_status plan_pass_quantise(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Pipelines: starts each receive when the one before it has arrived, and waits for it before its
  * use; waits for each send before the next one to the same stage. After plan_pass_overlap. */
 sifr_status plan_pass_stages(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

@@ -60,10 +60,34 @@ static sifr_status run_kernel(const content_state *c, size_t index, const plan_a
     return SIFR_OK;
 }
 
+/* Codes that a gather carries, of this rank's slice. */
+static sifr_status run_encode(const content_state *c, size_t index, const plan_access *x,
+                              const plan_access *y, sifr_error *error) {
+    int32_t g = c->s->buffers[y->buffer].segment, version = content_version(c, g, c->step);
+    int64_t slice = c->s->segment_elements[g] / c->ranks * content_element_bytes(c);
+    plan_content wanted =
+        content_at(c, PLAN_VECTOR_PARAMETERS, g, version, x->offset, c->rank * slice);
+    BASE_TRY(content_expect_weights(c, index, x, &wanted, error));
+    plan_content is =
+        content_at(c, PLAN_VECTOR_QUANTISED, g, version, y->offset, c->rank * y->bytes);
+    return content_leave(c, y, &is, error);
+}
+
+static sifr_status run_quantised(const content_state *c, size_t index, const plan_access *codes,
+                                 const plan_access *values, sifr_error *error) {
+    int32_t g = c->s->buffers[values->buffer].segment, version = content_version(c, g, c->step);
+    plan_content wanted = content_at(c, PLAN_VECTOR_QUANTISED, g, version, codes->offset, 0);
+    BASE_TRY(content_expect(c, index, codes, &wanted, error));
+    plan_content is = content_at(c, PLAN_VECTOR_PARAMETERS, g, version, values->offset, 0);
+    return content_leave(c, values, &is, error);
+}
+
 /* The segment of what is decoded is that of its codes. */
 static sifr_status run_decode(const content_state *c, size_t index, const plan_access *accesses,
                               sifr_error *error) {
     const plan_access *codes = &accesses[0], *values = &accesses[1];
+    device_kernel kernel = c->s->calls[c->s->instructions[index].call].kernel;
+    if (kernel != DEVICE_DEQUANTISE) return run_quantised(c, index, codes, values, error);
     const plan_run *run = plan_contents_find(&c->of[codes->buffer], codes->offset);
     int32_t segment = run ? run->is.segment : 0;
     plan_content wanted = content_at(c, PLAN_VECTOR_CODES, segment, 0, codes->offset, 0);
@@ -76,9 +100,9 @@ static sifr_status run_decode(const content_state *c, size_t index, const plan_a
 static sifr_status run_keep(const content_state *c, size_t index, const plan_access *x,
                             const plan_access *y, sifr_error *error) {
     int32_t g = c->s->buffers[x->buffer].segment;
-    plan_content wanted =
-        content_at(c, content_held_as(c, g), g, content_version(c, g, c->step), 0, 0);
-    bool codes = wanted.vector == PLAN_VECTOR_CODES;
+    plan_vector vector = plan_quantises(c->s, g) ? PLAN_VECTOR_QUANTISED : content_held_as(c, g);
+    plan_content wanted = content_at(c, vector, g, content_version(c, g, c->step), 0, 0);
+    bool codes = vector != PLAN_VECTOR_PARAMETERS;
     BASE_TRY(codes ? content_expect(c, index, x, &wanted, error)
                    : content_expect_weights(c, index, x, &wanted, error));
     wanted.origin = y->offset - x->offset;
@@ -192,7 +216,9 @@ static plan_content gathered(const content_state *c, const plan_instruction *in,
         return content_gradient(c, g, PLAN_REACH_ALL, content_sum_bytes(c), y->offset,
                                 span_begin(c, in));
     int32_t version = to->class == PLAN_GATHERED ? c->step : c->version + 1;
-    return content_at(c, content_held_as(c, g), g, content_version(c, g, version), y->offset, 0);
+    plan_vector vector =
+        in->encoding == PLAN_CODE_BLOCKS8 ? PLAN_VECTOR_QUANTISED : content_held_as(c, g);
+    return content_at(c, vector, g, content_version(c, g, version), y->offset, 0);
 }
 
 static sifr_status run_gather(const content_state *c, size_t index, const plan_access *x,
@@ -275,6 +301,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
         return run_kernel(c, index, a, count, error);
     case PLAN_DECODE:
         return run_decode(c, index, a, error);
+    case PLAN_ENCODE:
+        return run_encode(c, index, &a[0], &a[1], error);
     case PLAN_KEEP:
         return run_keep(c, index, &a[0], &a[1], error);
     case PLAN_ADD:

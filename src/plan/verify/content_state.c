@@ -68,13 +68,11 @@ enum { CONTENT_TEXT = 200 };
 /* --- messages --- */
 
 static const char *vector_name(uint8_t vector, char out[32]) {
-    static const char *const names[] = {[PLAN_VECTOR_PARAMETERS] = "weights",
-                                        [PLAN_VECTOR_CODES] = "codes",
-                                        [PLAN_VECTOR_MASTERS] = "master weights",
-                                        [PLAN_VECTOR_GRADIENT] = "gradient",
-                                        [PLAN_VECTOR_VALUES] = "optimizer's values",
-                                        [PLAN_VECTOR_SUMS] = "optimizer's sums",
-                                        [PLAN_VECTOR_VALUE] = "value"};
+    static const char *const names[] = {
+        [PLAN_VECTOR_PARAMETERS] = "weights",        [PLAN_VECTOR_CODES] = "codes",
+        [PLAN_VECTOR_MASTERS] = "master weights",    [PLAN_VECTOR_GRADIENT] = "gradient",
+        [PLAN_VECTOR_VALUES] = "optimizer's values", [PLAN_VECTOR_SUMS] = "optimizer's sums",
+        [PLAN_VECTOR_QUANTISED] = "8 bit codes",     [PLAN_VECTOR_VALUE] = "value"};
     if (vector < PLAN_VECTOR_STATE0 || vector >= PLAN_VECTOR_GRADIENT) return names[vector];
     snprintf(out, 32, "state %d", vector - PLAN_VECTOR_STATE0);
     return out;

@@ -16,9 +16,10 @@ typedef enum plan_vector {
     PLAN_VECTOR_MASTERS,
     PLAN_VECTOR_STATE0, /* of the optimizer; others follow */
     PLAN_VECTOR_GRADIENT = PLAN_VECTOR_STATE0 + 16,
-    PLAN_VECTOR_VALUES, /* what an optimizer makes of whole weights */
-    PLAN_VECTOR_SUMS,   /* over weights, the parts of all ranks */
-    PLAN_VECTOR_VALUE   /* of no segment (content_values.c) */
+    PLAN_VECTOR_VALUES,    /* what an optimizer makes of whole weights */
+    PLAN_VECTOR_SUMS,      /* over weights, the parts of all ranks */
+    PLAN_VECTOR_QUANTISED, /* codes of parameters on their way */
+    PLAN_VECTOR_VALUE      /* of no segment (content_values.c) */
 } plan_vector;
 
 /* How far a vector is made. */

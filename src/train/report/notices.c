@@ -132,6 +132,14 @@ static void say_near(const train_host *host, const plan_mesh *mesh) {
               (int)mesh->near, (int)plan_mesh_ranks(mesh, PLAN_STATE), (int)mesh->near);
 }
 
+/* The class of exactness that gathers have. */
+static void say_quantised(const train_host *host, const plan_settings *s) {
+    if (!s->step.zero.quantized_weights || !plan_cuts(s, PLAN_CUT_WEIGHTS)) return;
+    train_say(host,
+              "zero_quantized_weights: gathers carry 8 bits a parameter: other bits than without, "
+              "the same on any number of ranks");
+}
+
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
     const char *groups = o->group_count ? ", where no group gives another" : "";
     if (!(o->weight_decay > 0)) return;
@@ -158,6 +166,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
     say_near(host, &settings->mesh);
+    say_quantised(host, settings);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_services(host, config);
