@@ -253,9 +253,9 @@ TRAINERS = (
     "output resume data dataset data_type data_fields ignore_fields chat_template "
     "chat_template_kwargs chat_template_date train_on roles_to_train train_on_eos train_on_eot "
     "eot_tokens join_texts group_by_length skip_bad_rows max_samples drop_long_rows "
-    "validation_split preference distill text_column pair_column label_column mlm_probability no_special_tokens max_steps "
-    "num_train_epochs eval_data eval_steps eval_on_start max_eval_windows save_steps "
-    "save_total_limit logging_steps trace trace_steps"
+    "validation_split preference distill text_column pair_column label_column mlm_probability "
+    "no_special_tokens max_steps num_train_epochs eval_data eval_steps eval_on_start "
+    "max_eval_windows save_steps save_total_limit logging_steps trace trace_steps"
 ).split()
 
 
