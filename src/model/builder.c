@@ -37,6 +37,7 @@ void sifr_model_free(sifr_model *model) {
     free(model->nodes);
     free(model->tables);
     free(model->groups);
+    free(model->node_at);
     free(model);
 }
 

@@ -36,6 +36,7 @@ typedef struct model_weight {
     int64_t zero_row;
     int32_t unit, group; /* group: of settings that it is trained by */
     bool rest;           /* trained by the optimizer's second row (optim/optim.h) */
+    bool replicated;     /* of a tensor rank's part of a model: all its ranks have it whole */
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
     model_cut cut;  /* rows x columns are of the local weight, this is of the logical one */
@@ -75,6 +76,7 @@ typedef struct model_node {
     int32_t unit;
     int32_t x[DEVICE_INPUTS], w[DEVICE_WEIGHTS]; /* values and weights; -1 where none */
     int32_t y;
+    bool bias_elsewhere; /* w[1] is added by another tensor rank, whose sum this rank's y joins */
     device_attributes attributes; /* sequences and length are filled in by the planner */
 } model_node;
 
@@ -88,6 +90,7 @@ typedef struct model_group {
 typedef struct model_segment {
     int32_t unit, group;
     bool frozen, rest;
+    bool replicated; /* the same on all tensor ranks, whose gradients of it are the same, too */
     model_coding coding;
     int64_t elements; /* its weights padded to blocks, or to records */
 } model_segment;
@@ -122,6 +125,11 @@ struct sifr_model {
     /* Ids that text may not have, since they stand for an image, a video or a sound. */
     formats_media media[FORMATS_MEDIA_LIMIT];
     int media_count;
+    /* Of a tensor rank's part of a model (shard.h): how many ranks there are, the rank's place
+     * among them, and by node of the logical model the node that runs here. 0 and NULL: it is the
+     * logical model. */
+    int32_t tensors, tensor_place;
+    int32_t *node_at;
 };
 
 /* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */

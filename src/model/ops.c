@@ -34,7 +34,8 @@ double model_product_operations(const device_call *call, bool full) {
 
 /* The op that a call runs; NULL: none. */
 static const model_op *op_of(const sifr_model *model, const device_call *call) {
-    const model_op *op = model->nodes[call->attributes.op].op;
+    int32_t at = call->attributes.op;
+    const model_op *op = model->nodes[model->node_at ? model->node_at[at] : at].op;
     device_kernel kernel = call->kernel;
     bool runs = kernel == op->forward || kernel == op->backward ||
                 (model_is_cached(op) && kernel == op->cached) ||

@@ -43,6 +43,15 @@ enum { MODEL_TARGET_RULES = 2 };
 /* A logarithm of 1 that was rounded may be above 0. */
 #define MODEL_MOST_LOG_PROBABILITY 1e-3
 
+/* What an op does on a tensor rank, which may have some columns of each value only (shard.h). */
+typedef enum model_layout {
+    MODEL_LAYOUT_WHOLE, /* it needs whole values, and makes one */
+    MODEL_LAYOUT_PARTS, /* of a rank's columns of its inputs it makes the rank's of its output */
+    /* Its matrix is cut: by outputs where its input is whole, which makes a rank's columns; by
+     * inputs where it gets a rank's columns, which makes a part of a sum. */
+    MODEL_LAYOUT_PRODUCT
+} model_layout;
+
 /* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
@@ -76,7 +85,15 @@ typedef struct model_op {
     bool detached;        /* no gradient goes back, not even to weights */
     bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
-    bool undecayed;       /* the Hugging Face Trainer does not decay its weights */
+    model_layout layout;
+    /* MODEL_LAYOUT_PARTS: makes of a node that of a part, one of so many; false: it cannot be
+     * divided so, or slices of its output cannot. NULL: it can if there are no slices, and nothing
+     * in it depends on its columns. */
+    bool (*divide)(const sifr_model *model, struct model_node *node, int32_t parts);
+    /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum
+     * of all ranks' dy. Otherwise y is x0, and the gradient dy. */
+    bool sums, sums_gradient;
+    bool undecayed; /* the Hugging Face Trainer does not decay its weights */
     /* With makes_loss, of `columns` targets and a weight of `classes` rows: its rules, which are
      * together for all columns; returns how many. NULL: any finite numbers. */
     int (*targets)(const struct model_node *node, int64_t columns, int64_t classes,
@@ -103,7 +120,8 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_unfold, model_op_short_conv, model_op_attention, model_op_gelu, model_op_tanh,
     model_op_relu, model_op_swish, model_op_clip, model_op_silu_gate, model_op_gelu_gate,
     model_op_add, model_op_multiply, model_op_scale, model_op_scale_by, model_op_dropout,
-    model_op_head_loss, model_op_head_regression, model_op_head_multilabel;
+    model_op_head_loss, model_op_head_regression, model_op_head_multilabel, model_op_tensor_sum,
+    model_op_tensor_entry;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,

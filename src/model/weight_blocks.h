@@ -1,8 +1,8 @@
 /* Where the elements of a weight lie. A rank may hold a local weight of fewer rows or columns than
  * the logical one that files have: up to MODEL_BLOCKS blocks of rows x columns, side by side or one
  * below the other. So q, k and v in one matrix, cut by heads, are three blocks. All other code
- * takes elements of either weight, row by row, and asks here for the other's. No axis of the mesh
- * cuts weights yet, so in a run a weight is one whole block. Weights in 4 bits cannot be cut.
+ * takes elements of either weight, row by row, and asks here for the other's. The tensor axis of
+ * the mesh cuts weights (model/shard.h). Weights in 4 bits cannot be cut.
  */
 #ifndef MODEL_WEIGHT_BLOCKS_H
 #define MODEL_WEIGHT_BLOCKS_H

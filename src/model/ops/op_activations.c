@@ -11,6 +11,7 @@ const model_op model_op_gelu = {
     .keep = MODEL_KEEP_X0,
     .gradients = 1,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_tanh = {
@@ -21,6 +22,7 @@ const model_op model_op_tanh = {
     .gradients = 1,
     .accumulates = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_relu = {
@@ -31,6 +33,7 @@ const model_op model_op_relu = {
     .gradients = 1,
     .accumulates = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_swish = {
@@ -41,6 +44,7 @@ const model_op model_op_swish = {
     .gradients = 1,
     .accumulates = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_clip = {

@@ -4,6 +4,7 @@
 #include "base/checked.h"
 #include "base/inside.h"
 #include "model/builder.h"
+#include "model/shard.h"
 
 static void saved_attention(const model_node *node, int64_t tokens, int64_t *rows,
                             int64_t *columns) {
@@ -58,6 +59,16 @@ static void note_extent(device_attributes *attributes, const model_extent *exten
     if (!extent->training) attributes->attention.dropout = 0;
 }
 
+/* Dropout counts the elements of all heads. */
+static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts) {
+    device_attention_attributes *a = &node->attributes.attention;
+    if (model_is_sliced(model, node->y)) return false;
+    if (a->heads % parts || a->kv_heads % parts || a->dropout > 0) return false;
+    a->heads /= parts;
+    a->kv_heads /= parts;
+    return true;
+}
+
 const model_op model_op_attention = {
     .name = "attention",
     .forward = DEVICE_ATTENTION,
@@ -75,6 +86,8 @@ const model_op model_op_attention = {
     .cached = DEVICE_ATTENTION_CACHED,
     .complete = note_extent,
     .untouched = untouched_bytes,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_heads,
 };
 
 /* Whether a table of relative positions is absent, or has the columns of a query and an even number

@@ -10,6 +10,7 @@ const model_op model_op_silu_gate = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
     .gradients = 3,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_gelu_gate = {
@@ -19,6 +20,7 @@ const model_op model_op_gelu_gate = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
     .gradients = 3,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_add = {
@@ -28,6 +30,7 @@ const model_op model_op_add = {
     .gradients = 3,
     .in_place = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
     .shares_gradient = true,
 };
 
@@ -38,6 +41,7 @@ const model_op model_op_multiply = {
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
     .gradients = 3,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 static sifr_value add_binary(sifr_model *model, model_node node, sifr_value a, sifr_value b) {

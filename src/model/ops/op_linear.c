@@ -19,6 +19,7 @@ const model_op model_op_linear = {
     .operations = model_product_operations,
     .backward_factor = 2, /* of dx and of dw */
     .by_row = true,
+    .layout = MODEL_LAYOUT_PRODUCT,
     .complete = note_whole,
 };
 

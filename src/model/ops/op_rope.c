@@ -3,6 +3,14 @@
 
 #include "base/inside.h"
 #include "model/builder.h"
+#include "model/shard.h"
+
+static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts) {
+    if (model_is_sliced(model, node->y)) return false;
+    if (node->attributes.rope.heads % parts) return false;
+    node->attributes.rope.heads /= parts;
+    return true;
+}
 
 const model_op model_op_rope = {
     .name = "rope",
@@ -13,6 +21,8 @@ const model_op model_op_rope = {
     .in_place = true,
     .backward_in_place = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_heads,
 };
 
 static sifr_value add_rope(sifr_model *model, sifr_value x, int64_t head_dim, bool interleaved,

@@ -13,6 +13,7 @@ const model_op model_op_scale = {
     .in_place = true,
     .backward_in_place = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 const model_op model_op_scale_by = {

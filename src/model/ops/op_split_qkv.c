@@ -3,6 +3,20 @@
 
 #include "base/inside.h"
 
+/* A part has some of the groups, with all their parts; what is read of its output must be one of
+ * these, which has the same groups. */
+static bool divide_groups(const sifr_model *model, model_node *node, int32_t parts) {
+    int64_t width = model->values[node->y].columns / node->attributes.split_qkv.parts;
+    if (node->attributes.split_qkv.groups % parts) return false;
+    for (size_t v = 0; v < model->value_count; v++) {
+        const model_value *value = &model->values[v];
+        if (value->base != node->y) continue;
+        if (value->columns != width || value->first % width) return false;
+    }
+    node->attributes.split_qkv.groups /= parts;
+    return true;
+}
+
 const model_op model_op_split_qkv = {
     .name = "split_qkv",
     .forward = DEVICE_SPLIT_QKV,
@@ -10,6 +24,8 @@ const model_op model_op_split_qkv = {
     .gradients = 1,
     .accumulates = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_groups,
 };
 
 sifr_value sifr_split_qkv(sifr_model *model, sifr_value x, int64_t groups, int64_t parts) {

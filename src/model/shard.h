@@ -1,0 +1,51 @@
+/* A tensor rank's part of a model: the same units and weights, of which some are cut, with the
+ * values and nodes that compute with them. The rules are in the op table (model_layout), so no
+ * architecture is named here. */
+#ifndef MODEL_SHARD_H
+#define MODEL_SHARD_H
+
+#include "model/description.h"
+
+/* How a product is cut among tensor ranks. */
+typedef enum model_product_cut {
+    MODEL_CUT_NONE, /* no product, or each rank makes all of it */
+    MODEL_CUT_OUTPUTS,
+    MODEL_CUT_INPUTS
+} model_product_cut;
+
+/* Runs of columns, of which each rank has an equal part: a value's slices, or all of it. */
+typedef struct model_runs {
+    int32_t count;
+    int64_t end[MODEL_BLOCKS]; /* where each ends, from the first on */
+} model_runs;
+
+typedef struct model_layouts {
+    uint8_t *products;  /* by node: model_product_cut */
+    bool *cut;          /* by value: whether a rank has some of its columns */
+    int32_t cut_count;  /* products that are cut */
+    int32_t kept_count; /* matrices of products that are not */
+} model_layouts;
+
+/* Cuts all that `ranks` tensor ranks can divide; what cannot be, or is read by an op that needs it
+ * whole, each rank computes whole. */
+sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, model_layouts *out,
+                               sifr_error *error) SIFR_MUST_CHECK;
+void model_layouts_free(model_layouts *layouts);
+
+/* The columns of the output of a product whose outputs are cut: each run is divided by itself.
+ * False: they cannot be divided among so many. */
+bool model_output_runs(const sifr_model *model, const model_node *node, int32_t ranks,
+                       model_runs *out);
+
+/* Whether there are slices of a value. */
+bool model_is_sliced(const sifr_model *model, int32_t value);
+
+/* The part of the rank at `place`, of a finished model; free it with sifr_model_free. SIFR_USAGE
+ * if nothing can be cut, or if the model has what tensor ranks do not support. */
+sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, sifr_model **out,
+                        sifr_error *error) SIFR_MUST_CHECK;
+
+/* What a weight of a rank's part has on the rank at another place. */
+model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t place);
+
+#endif

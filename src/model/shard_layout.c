@@ -1,0 +1,236 @@
+/* Which products are cut among tensor ranks, and which values with them. Values that depend on one
+ * another column by column are a group: where one of them is needed whole, so are all, and the
+ * products that make them are not cut. So the walk is done again until nothing changes. */
+#include <stdlib.h>
+
+#include "base/assert.h"
+#include "base/heap.h"
+#include "model/shard.h"
+
+enum { WHOLE = -1 };
+
+typedef struct layout_walk {
+    const sifr_model *model;
+    int32_t ranks;
+    model_layouts *out;
+    bool *never;    /* by node: a product that is not to be cut */
+    int32_t *group; /* by value: a product that makes its group; or WHOLE */
+    int32_t *same;  /* by node: another product of its group, or itself */
+    int32_t *user;  /* by weight: the last node that used it; -1: none yet */
+    bool *needed;   /* by node: the group of this product is needed whole */
+    bool again;
+} layout_walk;
+
+static int32_t base_of(const sifr_model *model, int32_t value) {
+    int32_t base = model->values[value].base;
+    return base < 0 ? value : base;
+}
+
+/* The product that stands for a group. */
+static int32_t find(const layout_walk *l, int32_t node) {
+    while (l->same[node] != node) node = l->same[node];
+    return node;
+}
+
+static int32_t group_of(const layout_walk *l, int32_t value) {
+    if (value < 0) return WHOLE;
+    int32_t group = l->group[base_of(l->model, value)];
+    return group == WHOLE ? WHOLE : find(l, group);
+}
+
+static bool is_read(const sifr_model *model, int32_t value) {
+    for (size_t n = 0; n < model->node_count; n++) {
+        for (int x = 0; x < DEVICE_INPUTS; x++)
+            if (model->nodes[n].x[x] == value) return true;
+    }
+    return false;
+}
+
+bool model_output_runs(const sifr_model *model, const model_node *node, int32_t ranks,
+                       model_runs *out) {
+    int64_t at = 0, columns = model->values[node->y].columns;
+    bool found = true;
+    *out = (model_runs){0};
+    while (found && at < columns) {
+        found = false;
+        for (size_t v = 0; v < model->value_count && !found; v++) {
+            const model_value *slice = &model->values[v];
+            if (slice->base != node->y || slice->first != at || !is_read(model, (int32_t)v))
+                continue;
+            if (out->count == MODEL_BLOCKS || slice->columns % ranks) return false;
+            at += slice->columns;
+            out->end[out->count++] = at;
+            found = true;
+        }
+    }
+    if (out->count > 0) return at == columns && !is_read(model, node->y);
+    for (size_t v = 0; v < model->value_count; v++) /* slices that do not begin at its first */
+        if (model->values[v].base == node->y && is_read(model, (int32_t)v)) return false;
+    *out = (model_runs){.count = 1, .end = {columns}};
+    return columns % ranks == 0;
+}
+
+bool model_is_sliced(const sifr_model *model, int32_t value) {
+    for (size_t v = 0; v < model->value_count; v++)
+        if (model->values[v].base == value) return true;
+    return false;
+}
+
+static void need_whole(layout_walk *l, int32_t group) {
+    if (group == WHOLE || l->needed[group]) return;
+    l->needed[group] = l->again = true;
+}
+
+static void never_cut(layout_walk *l, int32_t node) {
+    if (l->out->products[node] == MODEL_CUT_NONE) return;
+    l->never[node] = l->again = true;
+}
+
+static bool same_runs(const model_runs *a, const model_runs *b) {
+    bool same = a->count == b->count;
+    for (int32_t r = 0; same && r < a->count; r++) same = a->end[r] == b->end[r];
+    return same;
+}
+
+/* Whether two uses of a weight need the same of it. */
+static bool same_cut(const layout_walk *l, int32_t a, int32_t b) {
+    const model_node *one = &l->model->nodes[a], *two = &l->model->nodes[b];
+    model_runs of_one, of_two;
+    if (l->out->products[a] != l->out->products[b]) return false;
+    if (l->out->products[a] == MODEL_CUT_NONE) return true;
+    if (one->attributes.linear.transposed != two->attributes.linear.transposed) return false;
+    if (l->out->products[a] == MODEL_CUT_INPUTS) return true;
+    return model_output_runs(l->model, one, l->ranks, &of_one) &&
+           model_output_runs(l->model, two, l->ranks, &of_two) && same_runs(&of_one, &of_two);
+}
+
+static void use_weights(layout_walk *l, int32_t n) {
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) {
+        int32_t w = l->model->nodes[n].w[i];
+        if (w < 0) continue;
+        int32_t before = l->user[w];
+        l->user[w] = n;
+        if (before < 0 || same_cut(l, before, n)) continue;
+        never_cut(l, before);
+        never_cut(l, n);
+    }
+}
+
+static void walk_product(layout_walk *l, int32_t n) {
+    const model_node *node = &l->model->nodes[n];
+    int32_t group = group_of(l, node->x[0]);
+    model_runs runs;
+    if (l->never[n]) {
+        need_whole(l, group);
+        return;
+    }
+    if (group != WHOLE) {
+        l->out->products[n] = MODEL_CUT_INPUTS;
+        return;
+    }
+    if (!model_output_runs(l->model, node, l->ranks, &runs)) return;
+    l->out->products[n] = MODEL_CUT_OUTPUTS;
+    l->group[node->y] = n;
+}
+
+/* The one group of all inputs; WHOLE where there is none, or not all are of one. */
+static int32_t join_inputs(layout_walk *l, const model_node *node) {
+    int32_t joined = WHOLE;
+    bool whole = false;
+    for (int x = 0; x < DEVICE_INPUTS; x++) {
+        if (node->x[x] < 0 || l->model->values[node->x[x]].kind != MODEL_VALUE_ACTIVATION) continue;
+        int32_t group = group_of(l, node->x[x]);
+        whole |= group == WHOLE;
+        if (group != WHOLE && joined != WHOLE) l->same[group] = joined;
+        if (group != WHOLE) joined = find(l, group);
+    }
+    if (!whole) return joined;
+    need_whole(l, joined);
+    return WHOLE;
+}
+
+static void walk_parts(layout_walk *l, int32_t n) {
+    model_node node = l->model->nodes[n];
+    int32_t group = join_inputs(l, &node);
+    bool fits = node.w[0] < 0 && (!model_is_sliced(l->model, node.y) || node.op->divide);
+    if (group == WHOLE) return;
+    if (fits && node.op->divide) fits = node.op->divide(l->model, &node, l->ranks);
+    if (fits)
+        l->group[node.y] = group;
+    else
+        need_whole(l, group);
+}
+
+static void walk_node(layout_walk *l, int32_t n) {
+    const model_node *node = &l->model->nodes[n];
+    if (node->op->layout == MODEL_LAYOUT_PRODUCT)
+        walk_product(l, n);
+    else if (node->op->layout == MODEL_LAYOUT_PARTS)
+        walk_parts(l, n);
+    for (int x = 0; x < DEVICE_INPUTS && node->op->layout == MODEL_LAYOUT_WHOLE; x++)
+        need_whole(l, group_of(l, node->x[x]));
+    use_weights(l, n);
+}
+
+static void walk(layout_walk *l) {
+    const sifr_model *model = l->model;
+    l->again = false;
+    for (size_t v = 0; v < model->value_count; v++) l->group[v] = WHOLE;
+    for (size_t w = 0; w < model->weight_count; w++) l->user[w] = -1;
+    for (size_t n = 0; n < model->node_count; n++) {
+        l->same[n] = (int32_t)n;
+        l->needed[n] = false;
+        l->out->products[n] = MODEL_CUT_NONE;
+    }
+    for (size_t n = 0; n < model->node_count; n++) walk_node(l, (int32_t)n);
+    for (size_t n = 0; n < model->node_count; n++) /* groups may have been joined since */
+        if (l->needed[n]) l->needed[find(l, (int32_t)n)] = true;
+    for (size_t n = 0; n < model->node_count; n++)
+        if (l->out->products[n] == MODEL_CUT_OUTPUTS && l->needed[find(l, (int32_t)n)])
+            l->never[n] = true;
+}
+
+static void note(const layout_walk *l) {
+    const sifr_model *model = l->model;
+    for (size_t v = 0; v < model->value_count; v++)
+        l->out->cut[v] = group_of(l, (int32_t)v) != WHOLE;
+    for (size_t n = 0; n < model->node_count; n++) {
+        if (l->out->products[n] != MODEL_CUT_NONE)
+            l->out->cut_count++;
+        else
+            l->out->kept_count += model->nodes[n].op->layout == MODEL_LAYOUT_PRODUCT;
+    }
+}
+
+sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, model_layouts *out,
+                               sifr_error *error) {
+    base_assert(ranks >= 1 && model->finished);
+    layout_walk l = {.model = model, .ranks = ranks, .out = out};
+    size_t nodes = model->node_count, values = model->value_count;
+    sifr_status status;
+    *out = (model_layouts){0};
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *out->products, &out->products, error), done);
+    BASE_TRY_GOTO(status, base_alloc(values, sizeof *out->cut, &out->cut, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.never, &l.never, error), done);
+    BASE_TRY_GOTO(status, base_alloc(values, sizeof *l.group, &l.group, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.same, &l.same, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.needed, &l.needed, error), done);
+    BASE_TRY_GOTO(status, base_alloc(model->weight_count, sizeof *l.user, &l.user, error), done);
+    do walk(&l);
+    while (l.again);
+    note(&l);
+done:
+    free(l.never);
+    free(l.group);
+    free(l.same);
+    free(l.needed);
+    free(l.user);
+    if (status != SIFR_OK) model_layouts_free(out);
+    return status;
+}
+
+void model_layouts_free(model_layouts *layouts) {
+    free(layouts->products);
+    free(layouts->cut);
+    *layouts = (model_layouts){0};
+}

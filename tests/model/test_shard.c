@@ -1,0 +1,184 @@
+/* The walk that cuts a model among tensor ranks: which products, values and weights a rank has some
+ * of, by the rules of the op table; and that the ranks' parts are the whole, each element once. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/registry.h"
+#include "model/shard.h"
+
+static sifr_model *model_of(const char *text) {
+    model_config config;
+    sifr_error error = {0};
+    sifr_model *model = NULL;
+    if (model_config_parse(text, strlen(text), "test", &config, &error) != SIFR_OK ||
+        model_from_config(&config, &model, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    return model;
+}
+
+#define LLAMA(heads, kv_heads, width)                                                              \
+    "{\"model_type\": \"llama\", \"vocab_size\": 97, \"hidden_size\": 48, "                        \
+    "\"num_hidden_layers\": 2, \"num_attention_heads\": " #heads                                   \
+    ", \"num_key_value_heads\": " #kv_heads ", \"intermediate_size\": " #width                     \
+    ", \"head_dim\": 8, \"max_position_embeddings\": 64, \"attention_bias\": true}"
+static const char gpt2[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 97, \"n_embd\": 48, "
+                           "\"n_layer\": 2, \"n_head\": 6, \"n_positions\": 64, "
+                           "\"attn_pdrop\": 0.0}";
+
+static const model_weight *find(const sifr_model *model, const char *end) {
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const char *name = model->weights[w].name;
+        size_t length = strlen(name), tail = strlen(end);
+        if (length >= tail && !strcmp(name + length - tail, end)) return &model->weights[w];
+    }
+    fail_msg("no weight ends with %s", end);
+    return NULL;
+}
+
+static void expect_cut(const sifr_model *part, const char *end, int64_t rows, int64_t columns) {
+    const model_weight *w = find(part, end);
+    assert_true(w->cut.count > 0 && !w->replicated);
+    assert_int_equal(w->rows, rows);
+    assert_int_equal(w->columns, columns);
+}
+
+static int count_nodes(const sifr_model *model, const model_op *op) {
+    int count = 0;
+    for (size_t n = 0; n < model->node_count; n++) count += model->nodes[n].op == op;
+    return count;
+}
+
+static void cuts_a_decoder(void **state) {
+    (void)state;
+    sifr_model *model = model_of(LLAMA(6, 3, 36)), *part;
+    sifr_error error = {0};
+    assert_int_equal(model_shard(model, 3, 1, &part, &error), SIFR_OK);
+    expect_cut(part, "layers.1.self_attn.q_proj.weight", 16, 48);
+    expect_cut(part, "layers.1.self_attn.q_proj.bias", 1, 16);
+    expect_cut(part, "layers.1.self_attn.k_proj.weight", 8, 48);
+    expect_cut(part, "layers.1.self_attn.o_proj.weight", 48, 16);
+    expect_cut(part, "layers.1.mlp.up_proj.weight", 12, 48);
+    expect_cut(part, "layers.1.mlp.down_proj.weight", 48, 12);
+    static const char *const whole[] = {"embed_tokens.weight", "layers.1.input_layernorm.weight",
+                                        "layers.1.self_attn.o_proj.bias", "lm_head.weight"};
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
+        assert_true(find(part, whole[i])->replicated && !find(part, whole[i])->cut.count);
+    /* An entry and a sum for attention and for the MLP of each block. */
+    assert_int_equal(count_nodes(part, &model_op_tensor_entry), 4);
+    assert_int_equal(count_nodes(part, &model_op_tensor_sum), 4);
+    for (size_t n = 0; n < part->node_count; n++) {
+        const model_node *node = &part->nodes[n];
+        if (node->op == &model_op_attention) {
+            assert_int_equal(node->attributes.attention.heads, 2);
+            assert_int_equal(node->attributes.attention.kv_heads, 1);
+        }
+        assert_int_equal(part->values[node->y].node, n);
+        bool own = node->op != &model_op_tensor_entry && node->op != &model_op_tensor_sum;
+        if (own) assert_int_equal(part->node_at[node->attributes.op], n);
+    }
+    sifr_model_free(part);
+    sifr_model_free(model);
+}
+
+/* q, k and v of one matrix are three blocks of columns; its output's slices are cut with them. */
+static void cuts_a_fused_matrix(void **state) {
+    (void)state;
+    sifr_model *model = model_of(gpt2), *part;
+    sifr_error error = {0};
+    assert_int_equal(model_shard(model, 2, 1, &part, &error), SIFR_OK);
+    const model_weight *w = find(part, "h.0.attn.c_attn.weight");
+    assert_int_equal(w->cut.count, 3);
+    for (int b = 0; b < 3; b++) {
+        assert_int_equal(w->cut.blocks[b].columns[0], 48 * b + 24);
+        assert_int_equal(w->cut.blocks[b].columns[1], 48 * b + 48);
+    }
+    expect_cut(part, "h.0.attn.c_proj.weight", 24, 48);
+    for (size_t v = 0; v < part->value_count; v++) {
+        const model_value *slice = &part->values[v];
+        if (slice->base >= 0) {
+            assert_int_equal(slice->columns, 24);
+            assert_int_equal(slice->first % 24, 0);
+        }
+    }
+    bool elsewhere = false; /* the bias of c_proj is the first rank's */
+    for (size_t n = 0; n < part->node_count; n++) elsewhere |= part->nodes[n].bias_elsewhere;
+    assert_true(elsewhere);
+    sifr_model_free(part);
+    sifr_model_free(model);
+}
+
+/* Each element of each weight is on one rank, or on all. */
+static void parts_are_the_whole(void **state) {
+    (void)state;
+    static const char *const texts[] = {LLAMA(6, 3, 36), gpt2, LLAMA(4, 2, 38)};
+    static const int32_t ranks[] = {3, 2, 2};
+    sifr_error error = {0};
+    for (int t = 0; t < 3; t++) {
+        sifr_model *model = model_of(texts[t]), *part;
+        assert_int_equal(model_shard(model, ranks[t], 0, &part, &error), SIFR_OK);
+        for (size_t w = 0; w < model->weight_count; w++) {
+            int64_t elements = model->weights[w].rows * model->weights[w].columns;
+            assert_int_equal(model_logical_elements(&part->weights[w]), elements);
+            int *seen = calloc((size_t)elements, sizeof *seen);
+            for (int32_t place = 0; place < ranks[t]; place++) {
+                model_weight there = model_weight_at(part, w, place);
+                model_stretch s;
+                for (int64_t at = 0; model_local_next(&there, at, elements, &s);
+                     at = s.at + s.count)
+                    for (int64_t i = 0; i < s.count; i++) seen[s.at + i]++;
+            }
+            int times = part->weights[w].replicated ? ranks[t] : 1;
+            for (int64_t i = 0; i < elements; i++) assert_int_equal(seen[i], times);
+            free(seen);
+        }
+        sifr_model_free(part);
+        sifr_model_free(model);
+    }
+}
+
+/* Three kv heads are not divided among two ranks: attention stays whole, the MLP is cut. An odd
+ * width is not, either: nothing is left. */
+static void keeps_what_cannot_be_divided(void **state) {
+    (void)state;
+    sifr_model *model = model_of(LLAMA(6, 3, 36)), *part;
+    sifr_error error = {0};
+    assert_int_equal(model_shard(model, 2, 0, &part, &error), SIFR_OK);
+    assert_true(find(part, "layers.0.self_attn.q_proj.weight")->replicated);
+    assert_true(find(part, "layers.0.self_attn.o_proj.weight")->replicated);
+    expect_cut(part, "layers.0.mlp.gate_proj.weight", 18, 48);
+    sifr_model_free(part);
+    sifr_model_free(model);
+    model = model_of(LLAMA(6, 3, 37));
+    assert_int_equal(model_shard(model, 2, 0, &part, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "2 ranks cannot divide any product of this model"));
+    sifr_model_free(model);
+}
+
+/* What tensor ranks have alike lies in segments of its own. */
+static void segments_are_whole_or_cut(void **state) {
+    (void)state;
+    sifr_model *model = model_of(gpt2), *part;
+    sifr_error error = {0};
+    assert_int_equal(model_shard(model, 2, 1, &part, &error), SIFR_OK);
+    assert_true(part->segment_count > model->segment_count);
+    for (size_t w = 0; w < part->weight_count; w++)
+        assert_int_equal(part->weights[w].replicated,
+                         part->segments[part->weights[w].segment].replicated);
+    for (size_t g = 0; g < model->segment_count; g++) assert_false(model->segments[g].replicated);
+    sifr_model_free(part);
+    sifr_model_free(model);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuts_a_decoder), cmocka_unit_test(cuts_a_fused_matrix),
+        cmocka_unit_test(parts_are_the_whole), cmocka_unit_test(keeps_what_cannot_be_divided),
+        cmocka_unit_test(segments_are_whole_or_cut)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
