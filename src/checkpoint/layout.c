@@ -51,7 +51,8 @@ static sifr_status add_span(layout_run *run, size_t weight, engine_part part, mo
 /* What a rank has of a weight: of each block, what its slice has. */
 static sifr_status add_weight(layout_run *run, int32_t rank, size_t weight, engine_part part,
                               sifr_error *error) {
-    const model_weight *w = &engine_model(run->engine)->weights[weight];
+    model_weight there = engine_weight_at(run->engine, weight, rank);
+    const model_weight *w = &there;
     int64_t first, count;
     model_span spans[MODEL_BLOCKS];
     if (w->cut.count && engine_part_each(run->engine, weight, part) > 1)

@@ -49,15 +49,16 @@ static sifr_status compare_objects(const char *prefix, const json_t *was, const 
             BASE_TRY(compare_objects(path, other, value, missing, tell, user, error));
             continue;
         }
-        if (json_equal(other ? other : missing, value)) continue;
+        if (!other) other = missing;
+        if (json_equal(other, value)) continue;
         print_both(other, value, before, after);
         BASE_TRY(tell(user, path, before, after, error));
     }
     json_object_foreach((json_t *)(uintptr_t)was, key, value) {
-        if (json_object_get(now, key) || json_equal(json_object_get(defaults, key), value))
-            continue;
+        const json_t *missing = json_object_get(defaults, key);
+        if (json_object_get(now, key) || json_equal(missing, value)) continue;
         snprintf(path, sizeof path, "%s%s", prefix, key);
-        print_both(value, NULL, before, after);
+        print_both(value, missing, before, after);
         BASE_TRY(tell(user, path, before, after, error));
     }
     return SIFR_OK;

@@ -108,12 +108,25 @@ static sifr_status check_calls(const sifr_engine *engine, sifr_error *error) {
                      objective->row->name);
 }
 
+static sifr_status check_tensors(const sifr_engine *engine, const plan_settings *settings,
+                                 sifr_error *error) {
+    int32_t tensors = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    if (tensors == 1) return SIFR_OK;
+    if (device_is_hidden(engine->dev))
+        return base_fail(error, SIFR_USAGE,
+                         "tensor_parallel: tensor ranks on GPUs are not supported yet; set device "
+                         "to \"cpu\", or leave them out");
+    return plan_mesh_check_hosts(&settings->mesh, comm_local_size(engine->group), error);
+}
+
 /* The plan, and whether all ranks of this host have room for theirs. */
 static sifr_status make_plan(sifr_engine *engine, sifr_error *error) {
     plan_settings settings = engine_plan_settings(&engine->settings, engine->group);
     BASE_TRY(check_pairs(engine, error));
     BASE_TRY(check_calls(engine, error));
+    BASE_TRY(check_tensors(engine, &settings, error));
     BASE_TRY(plan_lower(engine->model, engine->dev, &settings, &engine->training, error));
+    engine->model = engine->training->model; /* a tensor rank's part of it */
     BASE_TRY(check_stages(engine, &settings, error));
     return engine_check_memory(engine->training, comm_local_size(engine->group), error);
 }

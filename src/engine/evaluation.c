@@ -34,7 +34,7 @@ sifr_status engine_get_logits(const engine_executor *executor, const plan_schedu
 /* Whether a run of the schedule exchanges something; else each rank evaluates by itself. */
 static bool meets_others(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++)
-        if (s->instructions[i].action == PLAN_GATHER || plan_is_peer(&s->instructions[i]))
+        if (plan_is_collective(&s->instructions[i]) || plan_is_peer(&s->instructions[i]))
             return true;
     return false;
 }

@@ -145,10 +145,14 @@ float *engine_state(const sifr_engine *engine, size_t index, engine_part part);
 /* Whether ranks hold only slices of this part of a weight, or some hold none of it. */
 bool engine_is_cut(const sifr_engine *engine, size_t index, engine_part part);
 
-/* The elements of a part that rank `rank` owns. They lie in its slice of the flat parameter, which
- * it holds even if the part is whole; replicas own an equal part of a slice each. A part of rows or
- * columns belongs to the owner of the weight's first element. Each element belongs to exactly one
- * rank. */
+/* A weight as rank `rank` has it: of a cut one, ranks at other places of PLAN_TENSORS have other
+ * blocks. */
+model_weight engine_weight_at(const sifr_engine *engine, size_t index, int32_t rank);
+
+/* The elements of a part that rank `rank` owns: of the weight as that rank has it. They lie in its
+ * slice of the flat parameter, which it holds even if the part is whole; replicas own an equal part
+ * of a slice each. A part of rows or columns belongs to the owner of the weight's first element.
+ * Each element belongs to exactly one rank. */
 void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
                   int64_t *first, int64_t *count);
 

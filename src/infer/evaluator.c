@@ -77,13 +77,19 @@ static sifr_status run_batch(const infer_evaluator *e, int64_t first, infer_roun
     return e->take ? e->take(e->user, &batch, error) : SIFR_OK;
 }
 
+/* The rank of the group that tells of batch `place` of a round. */
+static int32_t teller(const infer_evaluator *e, int32_t place) {
+    return place * (e->apart > 0 ? e->apart : 1);
+}
+
 static sifr_status gather_numbers(const infer_evaluator *e, int64_t first, sifr_error *error) {
     size_t each = (size_t)(e->rows->count * e->numbers.width);
     if (e->numbers.width == 0) return SIFR_OK;
     BASE_TRY(gather(e, e->mine_numbers, each * sizeof *e->mine_numbers, e->all_numbers, error));
     for (int32_t r = 0; r < e->ranks; r++) {
         int64_t at = first + r * e->rows->count, here = rows_left(e, at);
-        if (here) e->numbers.put(e->numbers.user, at, here, e->all_numbers + (size_t)r * each);
+        if (here)
+            e->numbers.put(e->numbers.user, at, here, e->all_numbers + (size_t)teller(e, r) * each);
     }
     return SIFR_OK;
 }
@@ -99,8 +105,9 @@ static sifr_status run_round(const infer_evaluator *e, int64_t first, infer_sums
     BASE_TRY(gather(e, &mine, sizeof mine, e->all, error));
     for (int32_t r = 0; r < e->ranks; r++) {
         int64_t here = rows_left(e, first + r * e->rows->count);
-        if (here) out->loss += e->all[r].loss;
-        out->labelled += e->all[r].labelled;
+        const infer_round *told = &e->all[teller(e, r)];
+        if (here) out->loss += told->loss;
+        out->labelled += told->labelled;
         out->rows += here;
     }
     for (int32_t r = 0; r < all; r++)

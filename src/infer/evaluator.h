@@ -44,6 +44,8 @@ typedef struct infer_evaluator {
     float *logits;
     comm_group *group;    /* NULL: this process alone */
     int32_t ranks, place; /* those with batches of their own, the first of the group; which it is */
+    int32_t
+        apart; /* of the group, from one of them to the next: tensor ranks share a batch; 0: 1 */
     /* What is done with it. An error ends the pass. */
     infer_row_numbers numbers;
     void *user;

@@ -92,11 +92,21 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
                          "pipeline: %d stages, which do not divide %d rank%s; %s%s", (int)stages,
                          (int)ranks, ranks == 1 ? "" : "s", ranks == 1 ? "start more" : "give ",
                          base_format_divisors(ranks, counts, sizeof counts));
-    int32_t of_stage = ranks / stages;
+    int32_t of_stage = ranks / stages,
+            tensors = (int32_t)base_max_i64(settings->mesh.tensor_size, 1);
     int32_t size = settings->mesh.shard_size;
-    BASE_TRY(plan_mesh_make(of_stage, rank % of_stage, size, out, error));
+    if (of_stage % tensors)
+        return base_fail(
+            error, SIFR_USAGE,
+            "tensor_parallel: %d ranks that divide matrices do not divide %d rank%s%s; "
+            "%s%s",
+            (int)tensors, (int)of_stage, of_stage == 1 ? "" : "s", stages > 1 ? " of a stage" : "",
+            of_stage == 1 ? "start more" : "give ",
+            base_format_divisors(of_stage, counts, sizeof counts));
+    BASE_TRY(plan_mesh_make(of_stage / tensors, 0, size, out, error));
     out->ranks[PLAN_AXIS_STAGE] = stages;
-    out->place[PLAN_AXIS_STAGE] = rank / of_stage;
+    out->ranks[PLAN_AXIS_TENSOR] = tensors;
+    find_places(out, rank);
     return set_near(&settings->zero, out, error);
 }
 
@@ -164,6 +174,18 @@ bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_
     for (int a = PLAN_AXES - 1; a >= 0 && whole < extent_of(mesh, span); a--)
         whole *= mesh->ranks[a];
     return here % whole != 0;
+}
+
+sifr_status plan_mesh_check_hosts(const plan_mesh *mesh, int32_t ranks_per_host,
+                                  sifr_error *error) {
+    char sizes[128];
+    if (!plan_mesh_crosses(mesh, PLAN_TENSORS, ranks_per_host)) return SIFR_OK;
+    return base_fail(
+        error, SIFR_USAGE,
+        "tensor_parallel: %d tensor ranks would be on several hosts of %d rank%s each, "
+        "which is not supported yet; give %s",
+        (int)mesh->ranks[PLAN_AXIS_TENSOR], (int)ranks_per_host, ranks_per_host == 1 ? "" : "s",
+        base_format_divisors(ranks_per_host, sizes, sizeof sizes));
 }
 
 int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host) {

@@ -86,6 +86,10 @@ int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span);
  * host). */
 bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 
+/* SIFR_USAGE where tensor ranks are not neighbours on one host: they meet twice in each block. */
+sifr_status plan_mesh_check_hosts(const plan_mesh *mesh, int32_t ranks_per_host,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* How many ranks of this rank's group are on its host, this one included. */
 int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host);
 

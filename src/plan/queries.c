@@ -103,3 +103,9 @@ int64_t plan_joined_sequences(const sifr_model *model) {
     const model_objective_row *row = model->objective.row;
     return row && row->pairs ? 2 : 1;
 }
+
+bool plan_counts_segment(const plan_schedule *s, int32_t segment) {
+    base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
+    return !s->model->segments[segment].replicated ||
+           plan_mesh_place(&s->settings.mesh, PLAN_TENSORS) == 0;
+}

@@ -4,6 +4,10 @@
 
 #include "plan/schedule.h"
 
+/* Whether the norm has the squares of this rank's slice of a segment: of what tensor ranks have
+ * alike, the first's alone. */
+bool plan_counts_segment(const plan_schedule *schedule, int32_t segment);
+
 /* Whether kernels cannot reach a buffer: it is on disk, or in host memory separate from the
  * device's. */
 bool plan_is_offloaded(const plan_schedule *schedule, int32_t buffer);

@@ -77,6 +77,7 @@ void plan_free(plan_schedule *schedule) {
                             schedule->caches,
                             schedule->runs};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    if (schedule->part) sifr_model_free(schedule->part);
     for (int i = 0; i < SIFR_INPUTS; i++) free(schedule->inputs[i]);
     for (int i = 0; i < OPTIM_STATES; i++) free(schedule->states[i]);
     free(schedule);

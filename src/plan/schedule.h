@@ -199,6 +199,7 @@ typedef struct plan_settings {
 
 typedef struct plan_schedule {
     const sifr_model *model;
+    sifr_model *part; /* the same, where plan_lower made it, of a tensor rank; else NULL */
     device *dev;
     plan_settings settings;
 

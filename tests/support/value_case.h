@@ -103,8 +103,11 @@ static inline value_case value_case_begin(const sifr_model *of, device *on, int3
     value_case c;
     settings.mode = PLAN_EVALUATE;
     settings.step.gradient_accumulation_steps = 1;
-    settings.mesh = value_case_mesh(rank);
+    settings.mesh = value_case_mesh(rank); /* of a model that is not cut */
+    settings.mesh.ranks[PLAN_AXIS_TENSOR] = 1;
+    settings.mesh.place[PLAN_AXIS_TENSOR] = 0;
     assert_int_equal(plan_lower(of, on, &settings, &c.s, NULL), SIFR_OK);
+    c.s->settings.mesh = value_case_mesh(rank);
     plan_empty_list(c.s);
     c.given = value_case_buffer(c.s, PLAN_INPUTS, VALUES * 4);
     c.part = value_case_buffer(c.s, PLAN_ACTIVATIONS, VALUES * 4);

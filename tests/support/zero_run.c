@@ -67,6 +67,10 @@ model_config zero_config(const char *type) {
     return c;
 }
 
+static int32_t tensors_of(const zero_variant *v) {
+    return v->tensors ? v->tensors : 1;
+}
+
 static sifr_settings options_of(const zero_variant *v) {
     sifr_settings options = sifr_settings_defaults();
     options.precision = v->precision;
@@ -74,7 +78,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.micro_batch_size = v->sequences ? v->sequences : 1;
     options.seq_length = v->length ? v->length : ZERO_LENGTH;
     options.tile_tokens = v->tile_tokens;
-    options.gradient_accumulation_steps = v->global / v->ranks;
+    options.gradient_accumulation_steps = v->global / (v->ranks / tensors_of(v));
     options.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
     options.gradient_order = v->sequential ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
     if (v->recompute)
@@ -86,6 +90,7 @@ static sifr_settings options_of(const zero_variant *v) {
     if (v->keys) options.zero = *v->keys;
     options.zero.stage = v->stage;
     options.mesh.shard_size = v->shard_size;
+    options.mesh.tensor_size = v->tensors;
     options.pipeline.stages = v->stages ? v->stages : 1;
     options.pipeline.schedule = v->schedule;
     options.pipeline.chunks = v->chunks ? v->chunks : 1;
@@ -188,7 +193,7 @@ static sifr_status evaluate(rank_run *r, sifr_engine *engine, const batch_ids *i
     sifr_status status = sifr_engine_evaluate(engine, &batch, &sum, &labelled, error);
     if (status == SIFR_OK)
         status = comm_all_gather_control(engine->group, &sum, sizeof sum, all, error);
-    for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i++)
+    for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i += tensors_of(r->v))
         r->out->evaluated += all[i];
     return status;
 }
@@ -205,10 +210,13 @@ static sifr_status look(sifr_engine *engine, const batch_ids *ids, sifr_error *e
 static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_error *error) {
     const sifr_model *model = engine->model;
     size_t parts = (size_t)engine_parts(engine), states = parts - 1;
-    float *whole = calloc(parts * (size_t)sifr_model_parameters(model), sizeof *whole), *at = whole;
+    size_t all = 0;
+    for (size_t w = 0; w < model->weight_count; w++)
+        all += (size_t)model_logical_elements(&model->weights[w]);
+    float *whole = calloc(parts * all, sizeof *whole), *at = whole;
     sifr_status status = SIFR_OK;
     for (size_t w = 0; w < model->weight_count && status == SIFR_OK; w++) {
-        size_t count = (size_t)(model->weights[w].rows * model->weights[w].columns);
+        size_t count = (size_t)model_logical_elements(&model->weights[w]);
         status = sifr_engine_read_weight(engine, model->weights[w].name, at, count, error);
         at += count;
     }
@@ -216,7 +224,9 @@ static sifr_status read_weights(rank_run *r, const sifr_engine *engine, sifr_err
         size_t w = i / states;
         engine_part part = (engine_part)(ENGINE_STATE1 + i % states);
         if ((int)part >= engine_weight_parts(engine, w)) continue;
-        size_t count = (size_t)engine_part_elements(engine, w, part);
+        bool cut = model->weights[w].cut.count > 0;
+        size_t count = (size_t)(cut ? model_logical_elements(&model->weights[w])
+                                    : engine_part_elements(engine, w, part));
         if (engine_part_each(engine, w, part) > 1) continue; /* what codes are shares of */
         status = engine_collect(engine, w, part, 0, (int64_t)count, at, error);
         at += count;

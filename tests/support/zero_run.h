@@ -19,6 +19,7 @@ typedef struct zero_variant {
     sifr_pipeline_schedule schedule;
     int32_t chunks;     /* 0: one */
     int32_t shard_size; /* 0: all */
+    int32_t tensors;    /* of the ranks, those that share a batch; 0: one */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;

@@ -169,6 +169,7 @@ static sifr_status open_plan(api_plan_report *r, sifr_error *error) {
     BASE_TRY(
         plan_mesh_of(&settings->step, (int32_t)ranks, (int32_t)o->rank, &settings->mesh, error));
     BASE_TRY(plan_mesh_check_near(&settings->mesh, (int32_t)here, error));
+    BASE_TRY(plan_mesh_check_hosts(&settings->mesh, (int32_t)here, error));
     BASE_TRY(describe_machine(r, error));
     api_plan_take_capacities(r, &run);
     BASE_TRY(find_limits(r, settings, error));

@@ -81,6 +81,27 @@ static void join_stages(const engine_executor *e, void *parts) {
     }
 }
 
+/* Tensor ranks that share a batch have the same losses, and squares of their own. The first one's
+ * part takes over those of the others, and the parts of the data ranks follow each other. */
+static void join_tensors(const engine_executor *e, void *parts) {
+    const plan_mesh *mesh = &e->schedule->settings.mesh;
+    int64_t bytes = plan_part_bytes(e->schedule);
+    int32_t tensors = plan_mesh_ranks(mesh, PLAN_TENSORS), data = plan_mesh_ranks(mesh, PLAN_DATA);
+    char *first = (char *)parts + before_last(e);
+    for (int32_t d = 0; tensors > 1 && d < data; d++) {
+        char *from = first + d * tensors * bytes, *to = first + d * bytes;
+        if (to != from) memcpy(to, from, (size_t)bytes);
+        for (int32_t t = 1; t < tensors; t++)
+            base_exact_merge((base_exact_sum *)(void *)to,
+                             (base_exact_sum *)(void *)(from + t * bytes));
+    }
+}
+
+static void join_parts(const engine_executor *e, void *parts) {
+    join_stages(e, parts);
+    join_tensors(e, parts);
+}
+
 /* Why the host waits for transfers; NULL: the device does, and the host goes on. Not where
  * instructions are timed. Not before each instruction has run once, since kernels may be loaded
  * then: a driver may wait for the whole device, and so for the transfer that this thread has still
@@ -90,6 +111,7 @@ static const char *host_waits_why(const engine_executor *e) {
     if (!e->has_run) return "the first step";
     if (e->times_each || e->spans) return "each instruction is timed";
     if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) > 1) return "pipeline stages";
+    if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_TENSORS) > 1) return "tensor ranks";
     return NULL;
 }
 
@@ -113,7 +135,7 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     int64_t bytes = plan_part_bytes(e->schedule);
     if (!e->parts) {
         BASE_TRY(comm_all_gather_control(e->world, &numbers->squares, bytes, all, error));
-        join_stages(e, all);
+        join_parts(e, all);
         return SIFR_OK;
     }
     base_exact_sum *own = &e->numbers->squares;
@@ -121,7 +143,7 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     comm_handle handle;
     BASE_TRY(comm_start_control(e->world, own, bytes, e->parts, &handle, error));
     BASE_TRY(wait_for_transfer(e, handle, error));
-    join_stages(e, e->parts); /* of several stages: there the host has waited */
+    join_parts(e, e->parts); /* where there is something to join the host has waited */
     return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->world) * bytes,
                              error);
 }
@@ -335,15 +357,16 @@ static bool is_for_sum(const engine_executor *e, const plan_instruction *i) {
     return i->action == PLAN_WAIT && e->schedule->instructions[i->wait].action == PLAN_SUM;
 }
 
-/* Labels of the global batch, which the ranks of one stage have, whether a rank refuses the step,
- * and whether they give it the same. They meet here before the list begins, in which transfers may
- * come before PLAN_COUNT. */
+/* Labels of the global batch, which the ranks of one stage have, of those that share a batch the
+ * first, whether a rank refuses the step, and whether they give it the same. They meet here before
+ * the list begins, in which transfers may come before PLAN_COUNT. */
 static sifr_status count_labels(const engine_executor *e, const engine_step_input *input,
                                 engine_result *result, sifr_error *error) {
     const plan_mesh *mesh = &e->schedule->settings.mesh;
     int32_t stages = mesh->ranks[PLAN_AXIS_STAGE];
-    comm_group *group = stages > 1 ? e->world : engine_groups_at(&e->groups, PLAN_DATA);
-    bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1;
+    bool shared = stages > 1 || plan_mesh_ranks(mesh, PLAN_TENSORS) > 1; /* a batch, by ranks */
+    comm_group *group = shared ? e->world : engine_groups_at(&e->groups, PLAN_DATA);
+    bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1 && mesh->place[PLAN_AXIS_TENSOR] == 0;
     engine_meeting meeting = {
         .count = counts ? input->labelled : 0, .given = input->given, .refuses = input->refused};
     engine_groups_label(&e->groups, &(comm_label){.step = input->step + 1});

@@ -8,6 +8,7 @@
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
 #include "engine/state/state_private.h"
+#include "model/shard.h"
 #include "plan/queries.h"
 
 const optim_row *engine_optimizer(const sifr_engine *engine) {
@@ -270,7 +271,13 @@ static void find_part(const sifr_engine *engine, size_t weight, int32_t index, i
     *count = base_max_i64(stop - start, 0);
 }
 
-/* Only ranks of its stage own a weight. Replicas hold the same slice, so each owns a part of it. */
+model_weight engine_weight_at(const sifr_engine *engine, size_t index, int32_t rank) {
+    plan_mesh mesh = plan_mesh_at(&engine->training->settings.mesh, rank);
+    return model_weight_at(engine->model, index, mesh.place[PLAN_AXIS_TENSOR]);
+}
+
+/* Only ranks of its stage own a weight, and of what tensor ranks have alike the first. Replicas
+ * hold the same slice, so each owns a part of it. */
 void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
                   int64_t *first, int64_t *count) {
     const plan_settings *settings = &engine->training->settings;
@@ -279,6 +286,7 @@ void engine_share(const sifr_engine *engine, size_t index, engine_part part, int
     int32_t unit = engine->model->weights[index].unit;
     *first = *count = 0;
     if (mesh.place[PLAN_AXIS_STAGE] != plan_stage_of(&settings->pipeline, unit)) return;
+    if (engine->model->weights[index].replicated && mesh.place[PLAN_AXIS_TENSOR] > 0) return;
     int32_t replicas = plan_mesh_ranks(&mesh, PLAN_REPLICAS);
     int32_t place =
         plan_mesh_place(&mesh, PLAN_STATE) * replicas + plan_mesh_place(&mesh, PLAN_REPLICAS);
@@ -342,9 +350,9 @@ static sifr_status copy_part(const sifr_engine *engine, size_t index, engine_par
 static bool next_owned(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
                        int64_t at, int64_t end, model_stretch *out) {
     int64_t own, length;
+    model_weight there = engine_weight_at(engine, index, rank);
     engine_share(engine, index, part, rank, &own, &length);
-    for (; model_local_next(&engine->model->weights[index], at, end, out);
-         at = out->at + out->count) {
+    for (; model_local_next(&there, at, end, out); at = out->at + out->count) {
         int64_t start = base_max_i64(out->place, own);
         int64_t stop = base_min_i64(out->place + out->count, own + length);
         if (stop <= start) continue;

@@ -501,6 +501,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
     static sifr_status (*const passes[])(plan_schedule * schedule, sifr_error * error) = {
         plan_pass_zero,
         plan_pass_replicas,
+        plan_pass_tensors,
         plan_pass_reuse,
         plan_pass_secondary,
         plan_pass_overlap,
@@ -559,8 +560,8 @@ done:
     return status;
 }
 
-sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *asked,
-                       plan_schedule **out, sifr_error *error) {
+static sifr_status lower(const sifr_model *model, device *dev, const plan_settings *asked,
+                         plan_schedule **out, sifr_error *error) {
     plan_settings here = *asked;
     const plan_settings *settings = &here;
     BASE_TRY(check_settings(model, dev, settings, error));
@@ -576,5 +577,17 @@ sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings
     if (status == SIFR_OK) return SIFR_OK;
     plan_free(*out);
     *out = NULL;
+    return status;
+}
+
+sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
+                       plan_schedule **out, sifr_error *error) {
+    sifr_model *part;
+    BASE_TRY(lower_cut_tensors(model, settings, &part, error));
+    sifr_status status = lower(part ? part : model, dev, settings, out, error);
+    if (status == SIFR_OK)
+        (*out)->part = part;
+    else if (part)
+        sifr_model_free(part);
     return status;
 }

@@ -1,8 +1,8 @@
 /* Shared by the files of the lowering: lower.c (order of instructions), lower_analyse.c (analysis
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
  * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
- * lower_forward.c, lower_backward.c, lower_split.c, lower_gradient.c and lower_update.c. Private to
- * them.
+ * lower_forward.c, lower_backward.c, lower_split.c, lower_tensor.c (sums over tensor ranks),
+ * lower_gradient.c and lower_update.c. Private to them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -199,6 +199,15 @@ bool lower_has_gradient(const lower_state *state, int32_t value);
 sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
 /* the logits that the mode needs, instead of the loss */
 sifr_status lower_logits(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+/* Of a node of tensor ranks, which has no kernel; and the sum of all ranks' `from`. */
+sifr_status lower_tensor_forward(lower_state *state, int32_t node,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_tensor_sum(lower_state *state, int32_t node, const lower_operand *from,
+                             const lower_operand *to, sifr_error *error) SIFR_MUST_CHECK;
+/* What tensor ranks do not go with is refused; and this rank's part of the model, whose maker frees
+ * it: NULL where the settings have no tensor ranks, or `model` is one. */
+sifr_status lower_cut_tensors(const sifr_model *model, const plan_settings *settings,
+                              sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 /* A node whose gradients of weights are made later has LOWER_INPUTS now and LOWER_WEIGHTS then. */
 sifr_status lower_backward(lower_state *state, int32_t node, lower_makes makes,
                            sifr_error *error) SIFR_MUST_CHECK;

@@ -273,6 +273,15 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     return SIFR_OK;
 }
 
+/* Each tensor rank has made a part of the gradient. */
+static sifr_status sum_gradient(lower_state *state, int32_t n, sifr_error *error) {
+    int32_t value = state->model->nodes[n].y;
+    if (!lower_has_gradient(state, state->model->nodes[n].x[0])) return SIFR_OK;
+    BASE_TRY(make_exclusive(state, value, n, error));
+    lower_operand gradient = gradient_of(state, value);
+    return lower_tensor_sum(state, n, &gradient, &gradient, error);
+}
+
 sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     if (!state->carries[n]) return SIFR_OK;
@@ -281,6 +290,7 @@ sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sif
         return base_fail(error, SIFR_USAGE, "unit %s: the output of %s is never used",
                          state->model->units[node->unit].name, node->op->name);
     }
+    if (node->op->sums_gradient) BASE_TRY(sum_gradient(state, n, error));
     BASE_TRY(node->op->shares_gradient ? backward_shared(state, n, error)
                                        : backward_kernel(state, n, makes, error));
     if (node->op->makes_loss || makes != LOWER_BOTH) return SIFR_OK;

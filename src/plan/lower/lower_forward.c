@@ -28,6 +28,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
     plan_schedule *s = state->s;
+    if (row->sums || row->sums_gradient) return lower_tensor_forward(state, n, error);
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
@@ -44,7 +45,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                            error));
     }
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
-        if (node->w[i] < 0) continue;
+        if (node->w[i] < 0 || (i == 1 && node->bias_elsewhere)) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
                            error));
     }

@@ -28,6 +28,10 @@ sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST
  * plan_pass_zero; does nothing for one copy. */
 sifr_status plan_pass_replicas(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Tensor ranks: leaves the squares of what all have alike to the first of them. After
+ * plan_pass_replicas; does nothing for one tensor rank. */
+sifr_status plan_pass_tensors(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* For passes: appends the conversion of `elements` fp32 elements of a gradient to
  * communication_data_type. *out is the new buffer of the converted elements. */
 sifr_status plan_add_narrow(plan_schedule *schedule, int32_t buffer, int64_t offset,

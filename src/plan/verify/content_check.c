@@ -172,7 +172,8 @@ static sifr_status run_squares(content_state *c, size_t index, const plan_access
 
 static bool is_owned(const content_state *c, size_t segment) {
     const model_segment *of = &c->s->model->segments[segment];
-    return !of->frozen && plan_has_unit(&c->s->settings.pipeline, of->unit);
+    return !of->frozen && plan_has_unit(&c->s->settings.pipeline, of->unit) &&
+           plan_counts_segment(c->s, (int32_t)segment);
 }
 
 /* All squares of this rank's slices are in the norm, once. */

@@ -46,7 +46,7 @@ static part part_of(const train_flops *f, size_t unit) {
     const model_unit *u = &model->units[unit];
     part p = {.name = u->name};
     for (int32_t w = u->first_weight; w < u->first_weight + u->weights; w++)
-        p.params += (double)(model->weights[w].rows * model->weights[w].columns);
+        p.params += (double)model_logical_elements(&model->weights[w]);
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
         p.operations += f->work[n].operations;
         p.seconds += f->work[n].seconds;
@@ -163,7 +163,7 @@ static void put_node(const train_flops *f, int32_t node, const part *whole, FILE
              weight ? weight->name : "");
     for (int i = 0; i < DEVICE_WEIGHTS; i++)
         if (n->w[i] >= 0 && model->weights[n->w[i]].unit == n->unit)
-            p.params += (double)(model->weights[n->w[i]].rows * model->weights[n->w[i]].columns);
+            p.params += (double)model_logical_elements(&model->weights[n->w[i]]);
     put_row(&p, whole, 2, out);
 }
 

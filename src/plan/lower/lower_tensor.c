@@ -1,0 +1,110 @@
+/* Tensor ranks: this rank's part of a model, and the sums over all ranks of values and gradients.
+ * Their start is lowered alone: pass_overlap.c waits for it before the sum is used. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/errors.h"
+#include "model/shard.h"
+#include "plan/list.h"
+#include "plan/lower/lower.h"
+#include "plan/queries.h"
+
+sifr_status lower_tensor_sum(lower_state *state, int32_t n, const lower_operand *from,
+                             const lower_operand *to, sifr_error *error) {
+    plan_schedule *s = state->s;
+    plan_code code = plan_code_of(from->matrix.dtype);
+    int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_TENSORS);
+    int64_t elements = from->matrix.rows * from->matrix.columns;
+    base_assert(from->matrix.stride == from->matrix.columns);
+    if (elements % ranks)
+        return base_fail(error, SIFR_USAGE,
+                         "tensor_parallel: unit %s: %lld values of a micro batch cannot be divided "
+                         "among %d ranks; give a multiple of that for the sequence length",
+                         s->model->units[s->model->nodes[n].unit].name, (long long)elements,
+                         (int)ranks);
+    BASE_TRY(plan_add_operand(s, PLAN_X0, from->buffer, from->offset, error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, to->buffer, to->offset, error));
+    return plan_add_collective(
+        s,
+        &(plan_collective){.action = PLAN_SUM,
+                           .span = PLAN_TENSORS,
+                           .encoding = code,
+                           .sum = from->matrix.dtype,
+                           .segment = -1,
+                           .unit = s->model->nodes[n].unit,
+                           .micro_batch = state->micro_batch,
+                           .bytes = plan_encoded_bytes(code, elements / ranks)},
+        error);
+}
+
+/* y is x0, at another place. */
+static sifr_status copy(lower_state *state, int32_t n, const lower_operand *x,
+                        const lower_operand *y, sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CONVERT;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, *x, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, *y, error));
+    return lower_emit(state, state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD,
+                      state->model->nodes[n].unit, n, &call, NULL, false, error);
+}
+
+sifr_status lower_tensor_forward(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    int32_t *place = &state->buffer_of[lower_value(state, node->y)];
+    int64_t columns = state->model->values[node->y].columns;
+    base_assert(state->part.region < 0); /* it is not by_row */
+    state->local[lower_value(state, node->y)] = false;
+    if (state->in_place[n])
+        *place = state->buffer_of[lower_value(state, node->x[0])];
+    else
+        BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
+                                 lower_rows(state, node->y, false) * columns * state->element,
+                                 node->unit, node->y, false, place, error));
+    lower_operand x = lower_locate(state, node->x[0]), y = lower_locate(state, node->y);
+    if (node->op->sums) return lower_tensor_sum(state, n, &x, &y, error);
+    return state->in_place[n] ? SIFR_OK : copy(state, n, &x, &y, error);
+}
+
+/* --- what they go with --- */
+
+static bool is_offloaded(const sifr_offload *o) {
+    return o->optimizer.device != SIFR_TIER_NONE || o->param.device != SIFR_TIER_NONE ||
+           o->gradients != SIFR_TIER_NONE || o->activations != SIFR_TIER_NONE;
+}
+
+/* Optimizers that see an element at a time work on any part of a weight. */
+static bool sees_weights(const sifr_settings *step) {
+    const optim_row *row = optim_row_of(&step->optimizer);
+    bool sees = row->by_weight || row->reads_whole || row->whole_gradient;
+    for (int i = 0; i < optim_states(row); i++) sees |= row->states[i].each > 1;
+    return sees;
+}
+
+static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
+    bool stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES) > 1;
+    bool contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
+    bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
+    return stages                                  ? "pipeline stages are"
+           : contexts                              ? "context ranks are"
+           : generates                             ? "generation is"
+           : is_offloaded(&settings->step.offload) ? "offloaded state is"
+           : sees_weights(&settings->step)         ? "an optimizer that reads whole weights is"
+           : model->objective.row                  ? "a loss other than the labels' is"
+                                                   : NULL;
+}
+
+sifr_status lower_cut_tensors(const sifr_model *model, const plan_settings *settings,
+                              sifr_model **out, sifr_error *error) {
+    int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    *out = NULL;
+    if (ranks == 1) return SIFR_OK;
+    const char *what = unsupported(model, settings);
+    if (what)
+        return base_fail(error, SIFR_USAGE,
+                         "tensor_parallel: %s not supported with %d tensor ranks yet; leave one of "
+                         "them out",
+                         what, (int)ranks);
+    if (model->tensors) return SIFR_OK;
+    return model_shard(model, ranks, plan_mesh_place(&settings->mesh, PLAN_TENSORS), out, error);
+}

@@ -1,0 +1,219 @@
+/* Every family's golden folder on two tensor ranks, as threads: the losses and norms of its steps
+ * are those of PyTorch within one rank's bounds, and how many of its products are cut is as listed
+ * here: a rule that is lost, or one more, is seen. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "engine/engine_private.h"
+#include "engine/handle.h"
+#include "model/shard.h"
+#include "support/comm_threads.h"
+#include "support/golden.h"
+
+enum { TENSORS = 2 };
+
+typedef struct rank_run {
+    const golden *g;
+    comm_threads *world;
+    int32_t rank;
+    sifr_step_result results[GOLDEN_STEPS];
+    char failure[SIFR_ERROR_LENGTH];
+} rank_run;
+
+static sifr_settings settings_of(const golden *g) {
+    sifr_settings options = sifr_settings_defaults();
+    options.threads = 1;
+    options.micro_batch_size = g->sequences;
+    options.seq_length = g->length;
+    options.gradient_accumulation_steps = (int32_t)g->micro_batches;
+    options.optimizer.beta1 = g->beta1;
+    options.optimizer.beta2 = g->beta2;
+    options.optimizer.eps = g->epsilon;
+    options.optimizer.weight_decay = g->weight_decay;
+    options.gradient_clipping = g->clipping;
+    options.mesh.tensor_size = TENSORS;
+    return options;
+}
+
+static sifr_batch step_of(const golden *g, int64_t step) {
+    int64_t first = step * g->micro_batches * g->sequences * g->length;
+    return (sifr_batch){.tokens = g->step_tokens + first,
+                        .labels = g->step_labels + first,
+                        .token_types = g->step_token_types ? g->step_token_types + first : NULL,
+                        .segments = g->step_segments ? g->step_segments + first : NULL,
+                        .targets =
+                            g->step_targets ? g->step_targets + first * g->vocab_size : NULL};
+}
+
+static sifr_status train(rank_run *r, const engine_folder *folder, comm_group *group,
+                         sifr_error *error) {
+    sifr_engine *engine;
+    sifr_settings options = settings_of(r->g);
+    BASE_TRY(engine_create(folder->model, &options, group, &engine, error));
+    sifr_status status = engine_load_folder(engine, folder->architecture, folder->weights, error);
+    for (int64_t s = 0; s < r->g->steps && status == SIFR_OK; s++) {
+        sifr_batch batch = step_of(r->g, s);
+        status = sifr_engine_step(engine, &batch, r->g->step_lr[s], &r->results[s], error);
+    }
+    sifr_engine_free(engine);
+    return status;
+}
+
+static void *run_rank(void *argument) {
+    rank_run *r = argument;
+    engine_folder folder;
+    sifr_error error = {0};
+    comm_group *group = comm_threads_group(r->world, r->rank);
+    sifr_status status = engine_folder_open(r->g->folder, &folder, &error);
+    if (status == SIFR_OK) {
+        status = train(r, &folder, group, &error);
+        engine_folder_close(&folder);
+    }
+    if (status != SIFR_OK) memcpy(r->failure, error.message, sizeof r->failure);
+    comm_close(group);
+    return NULL;
+}
+
+/* What two ranks divide. The rest each computes whole: attention of an odd number of kv heads, or
+ * with norms of heads; what a norm of whole rows reads; poolers; encoders that drop scores. */
+typedef struct cut_row {
+    const char *name;
+    int32_t cut, all; /* products */
+} cut_row;
+static const cut_row cuts[] = {
+    {"gpt2", 8, 8},
+    {"gpt2-old-names", 8, 8},
+    {"gpt2-gelu", 12, 12},
+    {"llama2", 14, 14},
+    {"llama3", 14, 14},
+    {"llama-bias", 14, 14},
+    {"llama-linear", 6, 14},
+    {"llama", 3, 7},
+    {"llama-dynamic", 7, 7},
+    {"llama-yarn", 7, 7},
+    {"mistral", 14, 14},
+    {"ministral", 6, 14},
+    {"qwen2", 6, 14},
+    {"qwen3", 6, 14},
+    {"phi3", 4, 8},
+    {"phi3-longrope", 4, 4},
+    {"gemma", 6, 14},
+    {"gemma2", 14, 14},
+    {"gemma3_text", 6, 14},
+    {"smollm3", 6, 14},
+    {"olmo2", 6, 14},
+    {"granite", 14, 14},
+    {"gpt_neox", 8, 8},
+    {"starcoder2", 4, 12},
+    {"olmo3", 6, 14},
+    {"glm4", 12, 12},
+    {"ministral3", 14, 14},
+    {"bert", 4, 13},
+    {"bert-untied", 2, 7},
+    {"distilbert", 4, 13},
+    {"modernbert", 6, 13},
+    {"modernbert-biases", 4, 9},
+    {"bert-sequence", 2, 7},
+    {"bert-tokens", 2, 6},
+    {"bert-regression", 2, 7},
+    {"distilbert-sequence", 2, 7},
+    {"distilbert-tokens", 2, 6},
+    {"distilbert-multilabel", 2, 7},
+    {"modernbert-sequence", 2, 5},
+    {"modernbert-tokens", 2, 5},
+    {"modernbert-mean", 2, 5},
+    {"roberta-sequence", 2, 7},
+    {"roberta-tokens", 2, 6},
+    {"xlm-roberta-sequence", 2, 7},
+    {"xlm-roberta-tokens", 2, 6},
+    {"deberta", 4, 17},
+    {"deberta-tables", 4, 19},
+    {"deberta-c2p", 2, 8},
+    {"deberta-p2c", 2, 8},
+    {"deberta-plain", 4, 14},
+    {"deberta-sequence", 2, 9},
+    {"deberta-tokens", 2, 8},
+    {"roberta", 4, 13},
+    {"xlm-roberta", 4, 13},
+    {"llama-sequence", 7, 7},
+    {"gpt2-sequence", 4, 8},
+    {"gemma2-sequence", 14, 14},
+    {"qwen3-tokens", 3, 7},
+    {"gpt_neox-tokens", 4, 4},
+    {"mistral-regression", 7, 7},
+    {"qwen3-multilabel", 3, 7},
+};
+enum { CUTS = sizeof cuts / sizeof *cuts };
+
+static void check_cuts(const golden *g, size_t row) {
+    engine_folder folder;
+    sifr_error error = {0};
+    model_layouts layouts;
+    if (row >= CUTS || strcmp(cuts[row].name, g->name) != 0)
+        fail_msg("%s is not in the list: give it a row", g->name);
+    if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
+    if (model_find_layouts(folder.model, TENSORS, &layouts, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    if (layouts.cut_count != cuts[row].cut || layouts.kept_count != cuts[row].all - cuts[row].cut)
+        fail_msg("%s: %d products are cut and %d are not", g->name, (int)layouts.cut_count,
+                 (int)layouts.kept_count);
+    model_layouts_free(&layouts);
+    engine_folder_close(&folder);
+}
+
+/* Some folders wait for their architecture. */
+static bool opens(const golden *g) {
+    engine_folder folder;
+    if (engine_folder_open(g->folder, &folder, NULL) != SIFR_OK) return false;
+    engine_folder_close(&folder);
+    return true;
+}
+
+static void check_steps(const golden *g) {
+    comm_threads *world = comm_threads_create(TENSORS);
+    rank_run runs[TENSORS] = {0};
+    pthread_t threads[TENSORS];
+    for (int32_t r = 0; r < TENSORS; r++) {
+        runs[r] = (rank_run){.g = g, .world = world, .rank = r};
+        pthread_create(&threads[r], NULL, run_rank, &runs[r]);
+    }
+    for (int32_t r = 0; r < TENSORS; r++) pthread_join(threads[r], NULL);
+    comm_threads_free(world);
+    for (int32_t r = 0; r < TENSORS; r++)
+        if (runs[r].failure[0]) fail_msg("%s, rank %d: %s", g->name, (int)r, runs[r].failure);
+    for (int64_t s = 0; s < g->steps; s++)
+        golden_check_step(g, GOLDEN_FP32, s, runs[1].results[s].loss,
+                          runs[1].results[s].gradient_norm);
+}
+
+static void families(void **state) {
+    (void)state;
+    static const char *const places[] = {"", "families/", "encoders/", "decoder_heads/"};
+    size_t row = 0;
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
+        golden_list list;
+        golden_list_open_at(&list, places[p]);
+        for (size_t i = 0; i < list.count; i++) {
+            golden g;
+            golden_open(&list, i, &g);
+            if (opens(&g)) {
+                check_cuts(&g, row++);
+                check_steps(&g);
+            }
+            golden_close(&g);
+        }
+        golden_list_close(&list);
+    }
+    assert_int_equal(row, CUTS);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(families)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

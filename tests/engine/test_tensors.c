@@ -1,0 +1,101 @@
+/* Tensor ranks, as threads: what one rank trains, to the rounding of other sums; the same bits at
+ * every ZeRO stage, in both step orders, with and without recomputation, and over data ranks; and
+ * what each group moves is what the plan says (zero_run checks it in each step).
+ * in test_tsan */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "support/zero_run.h"
+
+enum { GLOBAL = 4 };
+
+/* Adam makes of a gradient that is only rounding a step as large as any, so weights are compared in
+ * the mean. */
+static void expect_near(const zero_outcome *want, const zero_outcome *have, double bound) {
+    double difference = 0, size = 0;
+    for (int s = 0; s < ZERO_STEPS; s++) {
+        assert_true(isfinite(want->loss[s]));
+        assert_true(fabs(have->loss[s] - want->loss[s]) < bound * want->loss[s]);
+        assert_true(fabs(have->norm[s] - want->norm[s]) < 10 * bound * want->norm[s]);
+    }
+    assert_int_equal(have->count, want->count);
+    for (size_t i = 0; i < want->count; i++) {
+        difference += fabs(have->weights[i] - want->weights[i]);
+        size += fabs(want->weights[i]);
+    }
+    assert_true(difference < 10 * bound * size);
+    if (!(fabs(have->evaluated - want->evaluated) <= bound * want->evaluated))
+        fail_msg("an evaluation is %.9g, not %.9g", have->evaluated, want->evaluated);
+}
+
+/* Dropout outside of attention counts elements of whole values, so it is that of one rank. */
+static void near_one_rank(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "gpt2", "llama"};
+    static const int32_t tensors[] = {2, 2, 4};
+    for (int t = 0; t < 3; t++) {
+        zero_variant v = {.ranks = 1, .type = types[t], .global = GLOBAL, .evaluate = true};
+        zero_outcome want = zero_run(v);
+        v.ranks = v.tensors = tensors[t];
+        zero_outcome have = zero_run(v);
+        expect_near(&want, &have, 1e-5);
+        free(want.weights);
+        free(have.weights);
+    }
+}
+
+static void same_bits_whatever_else(void **state) {
+    (void)state;
+    size_t turn = 0;
+    for (int precision = SIFR_FP32; precision <= SIFR_FP16; precision++) {
+        zero_variant v = {.ranks = 2,
+                          .tensors = 2,
+                          .type = "llama",
+                          .precision = (sifr_precision)precision,
+                          .global = GLOBAL};
+        zero_outcome want = zero_run(v);
+        zero_expect_same(&want, v); /* twice */
+        v.ranks = 4;
+        zero_expect_each_stage(&want, v, &turn);
+        free(want.weights);
+    }
+}
+
+/* Copies of what ZeRO cuts, each of two shards of two tensor ranks. */
+static void beside_copies(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 2, .tensors = 2, .type = "llama", .global = GLOBAL};
+    zero_outcome want = zero_run(v);
+    v.ranks = 8, v.shard_size = 2, v.stage = 3;
+    zero_expect_same(&want, v);
+    free(want.weights);
+}
+
+static void frozen_weights(void **state) {
+    (void)state;
+    zero_variant v = {.ranks = 2,
+                      .type = "llama",
+                      .global = GLOBAL,
+                      .freeze = {"*embed*", "*q_proj*", "*norm*"},
+                      .stage = 3,
+                      .evaluate = true};
+    zero_outcome want = zero_run(v);
+    v.ranks = 4, v.tensors = 2;
+    zero_outcome have = zero_run(v);
+    expect_near(&want, &have, 1e-5);
+    free(want.weights);
+    free(have.weights);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_one_rank), cmocka_unit_test(same_bits_whatever_else),
+        cmocka_unit_test(beside_copies), cmocka_unit_test(frozen_weights)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
