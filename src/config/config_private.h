@@ -137,6 +137,11 @@ sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int
 /* Fills in what stages and their absence imply, once the fields are filled. */
 void config_settle_pipeline(sifr_config *config);
 
+/* config_tensor.c: the same of tensor ranks. *ranks: those that take a part of the batch so far. */
+sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+void config_settle_tensors(sifr_config *config);
+
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

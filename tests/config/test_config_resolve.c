@@ -233,13 +233,19 @@ static void not_built(void **state) {
          "ds.json: fp16.fp16_master_weights_and_grads is true, which is not supported yet; set it "
          "to "
          "false or leave it out (Master weights and gradients in fp16.)"},
-        {"{\"tensor_parallel\": {\"size\": 4}}", "ds.json: tensor_parallel.size is 4, which is not "
-                                                 "supported yet; set it to 1 or leave it out "
-                                                 "(Ranks that share one model.)"},
-        {"{\"tensor_parallel\": {\"enabled\": true}}",
-         "ds.json: tensor_parallel.enabled is true, which is not supported yet; set it to false or "
-         "leave "
-         "it out (Switches it on.)"},
+        {"{\"tensor_parallel\": {\"size\": 4}}",
+         "ds.json: tensor_parallel.size is 4, which does not divide 1 rank; leave it out, or start "
+         "more ranks"},
+        {"{\"tensor_parallel\": {\"size\": 4, \"autotp_size\": 2}}",
+         "ds.json: tensor_parallel.size is 4 and tensor_parallel.autotp_size is 2; give one"},
+        {"{\"tensor_parallel\": {\"tp\": {\"tp_size\": 2}}, \"activation_checkpointing\": "
+         "{\"partition_activations\": true}}",
+         "ds.json: activation_checkpointing.partition_activations is true, and "
+         "tensor_parallel.tp.tp_size is 2: activations are not cut among tensor ranks yet; leave "
+         "one of them out"},
+        {"{\"tensor_parallel\": {\"autotp_size\": 1, \"preset_model\": \"llama\"}}",
+         "ds.json: tensor_parallel.preset_model is \"llama\", which is not supported yet; leave it "
+         "out (A known way to split, by architecture.)"},
         {"{\"pipeline\": {\"stages\": 2}}", "pipeline.stages is 2, which does not divide 1 rank; "
                                             "leave it out, or start more ranks"},
         {"{\"compression\": {\"type\": \"PowerSGD\"}}",
@@ -420,6 +426,7 @@ static void neutral_values_pass(void **state) {
         " \"param_dtype\": \"bf16\"}, \"bf16\": {\"enabled\": true, \"check_grad_overflow\": "
         "false}}",
         "{\"tensorboard\": {\"enabled\": false, \"output_path\": \"x\", \"job_name\": \"y\"}}",
+        "{\"tensor_parallel\": {\"enabled\": true, \"vocab_parallel_lm_head\": false}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         config_case *c = config_case_text(texts[i]);
@@ -473,10 +480,11 @@ static void stages_are_open(void **state) {
 
 static void dry_run_names_what_is_refused(void **state) {
     (void)state;
-    config_case *c =
-        config_case_text("{\"tensor_parallel\": {\"size\": 3}, \"steps_per_print\": 5}");
+    config_case *c = config_case_text(
+        "{\"tensor_parallel\": {\"tp_overlap_comm\": true}, \"steps_per_print\": 5}");
     assert_int_equal(c->status, SIFR_USAGE);
-    assert_non_null(strstr(c->lines, "tensor_parallel.size = 3: refused: not supported yet"));
+    assert_non_null(
+        strstr(c->lines, "tensor_parallel.tp_overlap_comm = true: refused: not supported yet"));
     assert_non_null(strstr(c->lines, "steps_per_print = 5: Prints a progress line"));
     config_case_free(c);
 }

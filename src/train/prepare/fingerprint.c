@@ -188,6 +188,8 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
     return whole;
 }
 
+#define TENSOR_RANKS "tensor ranks"
+
 static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
 
 /* What decides in which order gradients of a global batch are added. Where that is one tree, of
@@ -229,6 +231,9 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
                  json_object_set_new(may_differ, sums_key, train_fingerprint_sums(settings)) == 0 &&
                  put_sections(may_differ, config) && put_groups(may_differ, config) &&
                  put_targets(may_differ, config, comm_rank(engine_group(engine)) == 0);
+    int32_t tensors = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    if (whole && tensors > 1)
+        whole = json_object_set_new(may_differ, TENSOR_RANKS, json_integer(tensors)) == 0;
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(may_differ, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
@@ -263,7 +268,8 @@ static bool put_unknown(json_t *defaults, const json_t *may_differ) {
 
 json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
     json_t *defaults = json_object();
-    if (!put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
+    bool whole = json_object_set_new(defaults, TENSOR_RANKS, json_integer(1)) == 0;
+    if (!whole || !put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
         json_decref(defaults);
         return NULL;
     }

@@ -167,6 +167,25 @@ void train_say_activations(const train_state *t) {
         train_say(t->host, "recompute auto: %s", line);
 }
 
+/* "tensor_parallel: 14 of 16 matrices are divided among 2 ranks; ..." */
+static void say_divided(const train_state *t) {
+    const sifr_model *model = engine_model(t->engine);
+    char parameters[32];
+    int64_t whole = 0;
+    int cut = 0, matrices = 0;
+    if (!model->tensors) return;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (weight->replicated) whole += weight->rows * weight->columns;
+        matrices += !weight->vector;
+        cut += !weight->vector && !weight->replicated;
+    }
+    train_say(t->host,
+              "tensor_parallel: %d of %d matrices are divided among %d ranks; each has %s "
+              "parameters whole",
+              cut, matrices, (int)model->tensors, base_format_count(whole, parameters));
+}
+
 /* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7". Of
  * shards alone only where they are is said, if on several hosts or NUMA nodes. */
 static void say_mesh(const train_state *t) {
@@ -176,11 +195,13 @@ static void say_mesh(const train_state *t) {
                           .per_node = t->host->ranks_per_node,
                           .per_switch = t->host->ranks_per_switch};
     bool stages = plan_parts(&s->pipeline) > 1,
-         plain = !stages && plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) == 1,
+         plain = !stages && plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) == 1 &&
+                 plan_mesh_ranks(&s->mesh, PLAN_TENSORS) == 1,
          apart = plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_host) ||
                  plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_node);
     if (plain && !apart) return;
     if (stages) plan_pipeline_text(&s->pipeline, parts);
+    say_divided(t);
     train_say(t->host, "mesh: %s, %s%s%s", plan_mesh_text(&s->mesh, text),
               plan_mesh_places_text(&s->mesh, &places, where), stages ? "; " : "", parts);
 }

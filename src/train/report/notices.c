@@ -45,8 +45,15 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[REASON_LENGTH];
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA),
             copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    int32_t tensors = plan_mesh_ranks(&s->mesh, PLAN_TENSORS);
     find_reason(s, reason);
-    if (reason[0])
+    if (tensors > 1 && !reason[0])
+        snprintf(out, size,
+                 "the same on 1, 2, 4, 8 ... times %d tensor ranks with this micro batch size "
+                 "(%lld) and kind of machine; sums over tensor ranks are rounded otherwise than "
+                 "without them",
+                 (int)tensors, (long long)s->step.micro_batch_size);
+    else if (reason[0])
         snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
                  ranks == 1 ? "" : "s", copies > 1 ? " of this shard_size" : "", reason);
     else

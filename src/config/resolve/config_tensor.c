@@ -1,0 +1,61 @@
+/* The "tensor_parallel" section: how many ranks divide matrices, and so share a batch. */
+#include <stdio.h>
+
+#include "base/text.h"
+#include "config/config_private.h"
+
+static const char *const sizes[] = {"tensor_parallel.size", "tensor_parallel.autotp_size",
+                                    "tensor_parallel.tp.tp_size"};
+static const char partitions[] = "activation_checkpointing.partition_activations";
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static bool is_off(const sifr_config *config) {
+    return config_setting_given(config, "tensor_parallel.enabled") &&
+           !config_is_true(config, "tensor_parallel.enabled");
+}
+
+/* The key that gives it; NULL: none gives more than one rank. */
+static const char *size_key(const sifr_config *config) {
+    for (int i = 0; i < SIZES; i++)
+        if (config_setting_int(config, sizes[i]) > 1) return sizes[i];
+    return NULL;
+}
+
+sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_error *error) {
+    const char *key = size_key(config);
+    char where[300], divisors[256];
+    if (!key || is_off(config)) return SIFR_OK;
+    int64_t size = config_setting_int(config, key);
+    for (int i = 0; i < SIZES; i++) {
+        int64_t other = config_setting_int(config, sizes[i]);
+        if (other > 1 && other != size)
+            return base_fail(error, SIFR_USAGE, "%s is %lld and %s is %lld; give one",
+                             config_path_where(config, key, where), (long long)size, sizes[i],
+                             (long long)other);
+    }
+    if (config_is_true(config, partitions))
+        return base_fail(error, SIFR_USAGE,
+                         "%s is true, and %s is %lld: activations are not cut among tensor ranks "
+                         "yet; leave one of them out",
+                         config_path_where(config, partitions, where), key, (long long)size);
+    base_format_divisors(*ranks, divisors, sizeof divisors);
+    if (*ranks % size)
+        return base_fail(error, SIFR_USAGE, "%s is %lld, which does not divide %lld rank%s; %s%s",
+                         config_path_where(config, key, where), (long long)size, (long long)*ranks,
+                         *ranks == 1 ? "" : "s",
+                         *ranks == 1 ? "leave it out, or start more ranks" : "give ",
+                         *ranks == 1 ? "" : divisors);
+    *ranks /= size;
+    /* A config that is written with all values must say it, too. */
+    return config_setting_put(config, "tensor_parallel.enabled", json_true(), error, "%s is %lld",
+                              key, (long long)size);
+}
+
+void config_settle_tensors(sifr_config *config) {
+    const char *key = size_key(config);
+    bool off = is_off(config);
+    config->step.mesh.tensor_size = key && !off ? (int32_t)config_setting_int(config, key) : 1;
+    if (key && off)
+        snprintf(config_setting_at(config, key)->note, CONFIG_NOTE,
+                 "no effect, since tensor_parallel.enabled is false");
+}

@@ -1,0 +1,86 @@
+# label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
+# Tensor ranks as a user starts them: the losses of one rank within 1e-5 over 20 steps, on 2 and 4
+# tensor ranks and with ZeRO over data ranks beside them, whose bits are those without; what each
+# axis moved is what was planned; a run goes on with more or fewer tensor ranks; what does not go
+# with them is refused by name.
+. "$SOURCE/tests/support/ranks.sh"
+tiny_model
+# settings SIZE STAGE [MORE]: ds.json
+settings() {
+    cat >ds.json <<J
+{"train_batch_size": 8, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": $2},
+ "optimizer": {"type": "AdamW", "params": {"lr": 3e-3}},
+ "tensor_parallel": {"enabled": true, "size": $1},
+ "sifr": {"seq_length": 32, "max_steps": 20, "save_steps": 10}${3:-}}
+J
+}
+train() {
+    run=$1 ranks=$2
+    shift 2
+    $launcher -np "$ranks" "$SIFR" train --config ds.json --model model --data text --json \
+        --output "$run" "$@" >out 2>err || fail "$run: exit code $?"
+}
+# near RUN: losses and norms of one/ within 1e-5 and 1e-4
+near() {
+    awk -F, 'FNR == 1 { next } NR == FNR { loss[$1] = $3; norm[$1] = $4; next }
+        { n++; a = $3 / loss[$1] - 1; b = $4 / norm[$1] - 1
+          if (a * a > 1e-10 || b * b > 1e-8) { print "step " $1 ": " $3 " and " $4; bad = 1 } }
+        END { exit bad || n != 20 }' one/metrics.csv "$1/metrics.csv" >difference ||
+        fail "$1: $(cat difference)"
+}
+settings 1 0
+train one 1
+settings 2 0
+train two 2
+near two
+grep -q '^tensor_parallel: 14 of 16 matrices are divided among 2 ranks; each has ' err ||
+    fail "what is cut is not said"
+grep -q '^mesh: 2 tensors, all on one host' err || fail "the mesh is not said"
+# Two blocks of two sums each way, 8 micro batches of 32 x 64 fp32, 20 steps, from the other rank.
+want=$((2 * 2 * 2 * 8 * 32 * 64 * 4 / 2 * 20))
+groups | grep -E "^tensors (gathered|reduced)" >moved
+printf 'tensors gathered %s %s\ntensors reduced %s %s\n' $want $want $want $want | diff - moved >&2 ||
+    fail "moved: $(cat moved)"
+settings 2 3
+train four 4
+same four two
+groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+settings 4 0 # two kv heads: attention is whole, the MLP is cut
+train wide 4
+near wide
+
+# On with another number of tensor ranks: what was saved is the same, so the losses stay near.
+# on NAME FROM SIZE STAGE RANKS
+on() {
+    cp -r "$2" "$1"
+    rm -r "$1/checkpoint-20"
+    settings "$3" "$4"
+    train "$1" "$5" --resume
+    near "$1"
+}
+on fewer four 1 0 1
+grep -q 'was made with tensor ranks 2, this run has 1: continuing, but results will differ' err ||
+    fail "fewer: the difference is not said"
+on more one 2 2 4
+grep -q 'was made with tensor ranks 1, this run has 2' err || fail "more: it is not said"
+on again four 2 1 2
+same again two
+! grep -q 'results will differ' err || fail "again: $(cat err)"
+
+# refused SIZE MORE MESSAGE [OPTION...]: with four ranks
+refused() {
+    settings "$1" 0 "$2"
+    want=$3
+    shift 3
+    "$SIFR" plan --config ds.json --model model --world-size 4 "$@" >out 2>err && fail "$want: it runs"
+    grep -q -- "$want" err || fail "$want: $(cat err)"
+}
+refused 3 '' 'tensor_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
+refused 2 ', "pipeline": {"stages": 2}' 'pipeline stages are not supported with 2 tensor ranks yet'
+refused 2 ', "activation_checkpointing": {"partition_activations": true}' 'partition_activations is true, and'
+refused 2 '' 'an adapter (LoRA) of .* is not supported with tensor ranks yet' --lora '{"r": 4}'
+refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1
+sed -i 's/"type": "AdamW"/"type": "Lamb"/' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "Lamb: it runs"
+grep -q 'an optimizer that reads whole weights is not supported with 2 tensor ranks yet' err ||
+    fail "Lamb: $(cat err)"
