@@ -198,6 +198,7 @@ static void flags_come_from_the_table(void **state) {
         "distill-temperature",
         "distill-weight",
         "own-loss-memory",
+        "chat-template-date",
     };
     size_t count = 0, found = 0;
     for (config_flag flag; config_flag_at(count, &flag); count++) {

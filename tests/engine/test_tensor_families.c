@@ -114,6 +114,8 @@ static const cut_row cuts[] = {
     {"olmo3", 6, 14},
     {"glm4", 12, 12},
     {"ministral3", 14, 14},
+    {"lfm2", 9, 17},
+    {"lfm2-four", 6, 12},
     {"bert", 4, 13},
     {"bert-untied", 2, 7},
     {"distilbert", 4, 13},
@@ -148,6 +150,26 @@ static const cut_row cuts[] = {
     {"gpt_neox-tokens", 4, 4},
     {"mistral-regression", 7, 7},
     {"qwen3-multilabel", 3, 7},
+    {"arcee", 2, 6},
+    {"seed_oss", 3, 7},
+    {"exaone4", 6, 14},
+    {"exaone4-full", 3, 7},
+    {"cohere", 3, 7},
+    {"cohere-norms", 3, 7},
+    {"cohere2", 6, 14},
+    {"ernie4_5", 3, 7},
+    {"hunyuan_v1_dense", 3, 7},
+    {"helium", 3, 7},
+    {"internlm3", 3, 7},
+    {"cwm", 6, 14},
+    {"phi", 2, 6},
+    {"phi-norms", 2, 6},
+    {"stablelm", 3, 7},
+    {"stablelm-parallel", 3, 7},
+    {"glm", 2, 6},
+    {"vaultgemma", 6, 14},
+    {"nemotron", 2, 6},
+    {"olmo", 3, 7},
 };
 enum { CUTS = sizeof cuts / sizeof *cuts };
 
@@ -194,7 +216,7 @@ static void check_steps(const golden *g) {
 
 static void families(void **state) {
     (void)state;
-    static const char *const places[] = {"", "families/", "encoders/", "decoder_heads/"};
+    static const char *const places[] = {"", "families/", "encoders/", "decoder_heads/", "dense/"};
     size_t row = 0;
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         golden_list list;

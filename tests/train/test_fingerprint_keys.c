@@ -35,6 +35,7 @@ static const key_reason no_bits[] = {
      "zero_optimization.overlap_comm zero_optimization.sub_group_size zero_optimization.stage3_* "
      "zero_optimization.offload_param.* zero_optimization.offload_optimizer.* aio.*",
      "how state is moved: tests/engine/test_zero_keys.c, test_offload.c"},
+    {"zero_optimization.zero_hpz_partition_size", "the same bits: tests/engine/test_hpz.c"},
     {"pipeline.*", "the bits of one rank: tests/cli/test_stage_runs.sh"},
     {"gradient_allreduce_op", "it has one value yet"},
     {"sifr.new_head sifr.adapter",
@@ -118,6 +119,8 @@ static const struct {
      SIFR("\"step_order\": \"batch\"") ", \"zero_optimization\": {\"stage\": 2}"},
     {"zero_optimization.mics_shard_size", BATCH ", \"zero_optimization\": {\"stage\": 3}",
      BATCH ", \"zero_optimization\": {\"stage\": 3, \"mics_shard_size\": 2}"},
+    {"zero_optimization.zero_quantized_weights", BATCH ", \"zero_optimization\": {\"stage\": 3}",
+     BATCH ", \"zero_optimization\": {\"stage\": 3, \"zero_quantized_weights\": true}"},
     {"sifr.shard_size", BATCH ", \"zero_optimization\": {\"stage\": 3}",
      SIFR("\"shard_size\": 2") ", \"zero_optimization\": {\"stage\": 3}"},
     {"sifr.step_order", SIFR("\"step_order\": \"batch\""), SIFR("\"step_order\": \"unit\"")},
