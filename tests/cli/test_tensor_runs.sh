@@ -1,7 +1,7 @@
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
 # Tensor ranks as a user starts them: the losses of one rank within 1e-5 over 20 steps, on 2 and 4
 # tensor ranks and with ZeRO over data ranks beside them, whose bits are those without; what each
-# axis moved is what was planned; a run goes on with more or fewer tensor ranks; what does not go
+# axis moved is what was planned; ZeRO++ beside them; a run goes on with more or fewer tensor ranks; what does not go
 # with them is refused by name.
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
@@ -45,6 +45,21 @@ settings 2 3
 train four 4
 same four two
 groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+# ZeRO++ beside them: a second copy changes no bit, and gathers in 8 bits the same on any ranks.
+zero() { # MORE
+    settings 2 3
+    sed -i 's/"stage": 3/&, '"$1"'/' ds.json
+}
+zero '"zero_hpz_partition_size": 2'
+train hpz 8
+same hpz two
+zero '"zero_quantized_weights": true'
+train quantised 2
+zero '"zero_quantized_weights": true, "zero_hpz_partition_size": 2'
+train both 8
+same both quantised
+! cmp -s quantised/model.safetensors two/model.safetensors || fail "8 bits change nothing"
+
 settings 4 0 # two kv heads: attention is whole, the MLP is cut
 train wide 4
 near wide
