@@ -112,10 +112,6 @@ static sifr_status check_tensors(const sifr_engine *engine, const plan_settings 
                                  sifr_error *error) {
     int32_t tensors = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
     if (tensors == 1) return SIFR_OK;
-    if (device_is_hidden(engine->dev))
-        return base_fail(error, SIFR_USAGE,
-                         "tensor_parallel: tensor ranks on GPUs are not supported yet; set device "
-                         "to \"cpu\", or leave them out");
     return plan_mesh_check_hosts(&settings->mesh, comm_local_size(engine->group), error);
 }
 

@@ -91,7 +91,6 @@ refused() {
     grep -q -- "$want" err || fail "$want: $(cat err)"
 }
 refused 3 '' 'tensor_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
-refused 2 ', "pipeline": {"stages": 2}' 'pipeline stages are not supported with 2 tensor ranks yet'
 refused 2 ', "activation_checkpointing": {"partition_activations": true}' 'partition_activations is true, and'
 refused 2 '' 'an adapter (LoRA) of .* is not supported with tensor ranks yet' --lora '{"r": 4}'
 refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1

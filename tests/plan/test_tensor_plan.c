@@ -41,7 +41,36 @@ static void lists_fit(void **state) {
     }
 }
 
+/* Of two stages: tensor neighbours make the same sums, and the stages of each place end together.
+ */
+static void stages_fit(void **state) {
+    (void)state;
+    enum { STAGES = 2, ALL = STAGES * RANKS };
+    sifr_error error = {0};
+    for (int zero = 0; zero < 4; zero++) {
+        plan_schedule *plans[ALL];
+        for (int32_t r = 0; r < ALL; r++) {
+            plan_settings settings = disk_plan_settings(1, zero, SIFR_FP32, (sifr_offload){0});
+            settings.verify = true;
+            settings.step.mesh.tensor_size = TENSORS;
+            settings.step.pipeline =
+                (sifr_pipeline){.stages = STAGES, .chunks = 1, .schedule = SIFR_SCHEDULE_1F1B};
+            settings.step.step_order = SIFR_STEP_BATCH;
+            assert_int_equal(plan_mesh_of(&settings.step, ALL, r, &settings.mesh, &error), SIFR_OK);
+            plans[r] = disk_plan_lower(&settings);
+            assert_true(count(plans[r], PLAN_SUM) > 0);
+        }
+        for (int32_t r = 0; r < ALL; r++)
+            assert_int_equal(count(plans[r], PLAN_SUM), count(plans[r ^ 1], PLAN_SUM));
+        for (int32_t r = 0; r < RANKS; r++) {
+            const plan_schedule *both[STAGES] = {plans[r], plans[RANKS + r]};
+            if (plan_verify_stages(both, STAGES, &error)) fail_msg("%s", error.message);
+        }
+        for (int32_t r = 0; r < ALL; r++) plan_free(plans[r]);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit), cmocka_unit_test(stages_fit)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -583,7 +583,7 @@ static sifr_status lower(const sifr_model *model, device *dev, const plan_settin
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) {
     sifr_model *part;
-    BASE_TRY(lower_cut_tensors(model, settings, &part, error));
+    BASE_TRY(lower_cut_tensors(model, dev, settings, &part, error));
     sifr_status status = lower(part ? part : model, dev, settings, out, error);
     if (status == SIFR_OK)
         (*out)->part = part;

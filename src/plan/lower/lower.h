@@ -206,8 +206,9 @@ sifr_status lower_tensor_sum(lower_state *state, int32_t node, const lower_opera
                              const lower_operand *to, sifr_error *error) SIFR_MUST_CHECK;
 /* What tensor ranks do not go with is refused; and this rank's part of the model, whose maker frees
  * it: NULL where the settings have no tensor ranks, or `model` is one. */
-sifr_status lower_cut_tensors(const sifr_model *model, const plan_settings *settings,
-                              sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
+                              const plan_settings *settings, sifr_model **out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 /* A node whose gradients of weights are made later has LOWER_INPUTS now and LOWER_WEIGHTS then. */
 sifr_status lower_backward(lower_state *state, int32_t node, lower_makes makes,
                            sifr_error *error) SIFR_MUST_CHECK;

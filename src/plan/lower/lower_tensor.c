@@ -82,11 +82,9 @@ static bool sees_weights(const sifr_settings *step) {
 }
 
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
-    bool stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES) > 1;
     bool contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
-    return stages                                  ? "pipeline stages are"
-           : contexts                              ? "context ranks are"
+    return contexts                                ? "context ranks are"
            : generates                             ? "generation is"
            : is_offloaded(&settings->step.offload) ? "offloaded state is"
            : sees_weights(&settings->step)         ? "an optimizer that reads whole weights is"
@@ -94,11 +92,15 @@ static const char *unsupported(const sifr_model *model, const plan_settings *set
                                                    : NULL;
 }
 
-sifr_status lower_cut_tensors(const sifr_model *model, const plan_settings *settings,
-                              sifr_model **out, sifr_error *error) {
+sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
+                              const plan_settings *settings, sifr_model **out, sifr_error *error) {
     int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
     *out = NULL;
     if (ranks == 1) return SIFR_OK;
+    if (device_is_hidden(dev))
+        return base_fail(error, SIFR_USAGE,
+                         "tensor_parallel: tensor ranks on GPUs are not supported yet; set device "
+                         "to \"cpu\", or leave them out");
     const char *what = unsupported(model, settings);
     if (what)
         return base_fail(error, SIFR_USAGE,
