@@ -248,10 +248,25 @@ static sifr_status read_theta(const model_reader *r, const json_t *object, const
                      outside, key, *theta);
 }
 
+/* Objects in the object are rules of types of layers, of a family that has several. */
+static sifr_status check_one_rule(const model_reader *r, const json_t *object, const char *key) {
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)object, name, value) {
+        if (json_is_object(value))
+            return base_fail(r->error, SIFR_USAGE,
+                             "%s: \"%s.%.60s\" is an object, but all layers of this model have one "
+                             "rule: put what is in it into \"%s\"",
+                             r->name, key, name, key);
+    }
+    return SIFR_OK;
+}
+
 sifr_status model_read_rope(const model_reader *r, model_config *out) {
     const json_t *rope;
     const char *key;
     BASE_TRY(find_object(r, &rope, &key));
+    if (rope) BASE_TRY(check_one_rule(r, rope, key));
     BASE_TRY(read_theta(r, rope, key, "rope_theta", &out->rope.theta));
     return model_read_rope_of(r, rope, key, out, &out->rope);
 }

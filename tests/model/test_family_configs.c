@@ -38,6 +38,8 @@ static const struct {
     {"gpt_neox", "\"hidden_act\": \"relu\"", "hidden_act"},
     {"ministral3", "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1}", "llama_4_scaling_beta"},
     {"llama", "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1}", "scaled by position"},
+    {"llama", "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 9}}",
+     "\"rope_parameters.full_attention\" is an object"},
     {"mixtral", "", "mixtures of experts"},
     {"qwen3_moe", "", "mixtures of experts"},
     {"granitemoeshared", "", "mixtures of experts"},
