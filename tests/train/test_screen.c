@@ -1,10 +1,12 @@
 /* Curves in characters, and a run that is followed: its log grows, is cut, is replaced, holds half
  * a line; what its folder says of its state; a screen keeps its size, whatever the folder holds.
  * in test_asan */
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/columns.h"
@@ -127,6 +129,37 @@ static void states_and_time_left(void **state) {
 
 /* --- screens --- */
 
+/* What the newest record lacks is not shown from an older one, and a log that was written long ago
+ * is of no run that goes on. */
+static void old_and_undefined(void **state) {
+    (void)state;
+    train_view_follow f;
+    char head[512], figures[512];
+    enter_scratch();
+    mkdir("run", 0777);
+    put_file("run/metrics.jsonl", "w",
+             "{\"step\":1,\"loss\":4.5,\"grad_norm\":2,\"seconds\":1}\n"
+             "{\"step\":2,\"loss\":null,\"grad_norm\":null,\"skipped\":1,\"seconds\":2}\n");
+    put_file("run/summary.json", "w", "{\"state\": \"running\", \"total_steps\": 9}");
+    assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
+    look(&f);
+    train_screen_head(&f, true, 0, head, sizeof head);
+    train_screen_figures(&f, 0, figures, sizeof figures);
+    assert_non_null(strstr(figures, "loss nan"));
+    assert_null(strstr(figures, "norm"));
+    assert_non_null(strstr(head, "running"));
+    train_view_follow_close(&f);
+
+    const struct timespec old[2] = {{.tv_sec = time(NULL) - 300}, {.tv_sec = time(NULL) - 300}};
+    assert_int_equal(utimensat(AT_FDCWD, "run/metrics.jsonl", old, 0), 0);
+    assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
+    look(&f);
+    train_screen_head(&f, true, 0, head, sizeof head);
+    assert_non_null(strstr(head, "no new record for 5:0"));
+    assert_null(strstr(head, "left"));
+    train_view_follow_close(&f);
+}
+
 static void assert_fits(const train_view_follow *f, int columns, int rows) {
     char *text;
     const train_screen screen = {.columns = columns, .rows = rows, .utf8 = true, .foot = "q: end"};
@@ -164,6 +197,7 @@ static void screens_keep_their_size(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(logs_that_change),
                                        cmocka_unit_test(states_and_time_left),
+                                       cmocka_unit_test(old_and_undefined),
                                        cmocka_unit_test(screens_keep_their_size)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -197,13 +197,15 @@ static const char *end_of(const mlflow *m) {
 /* With the lock. */
 static void tell_end(mlflow *m) {
     const train_pushed *counts = m->push ? train_push_counts(m->push) : NULL;
+    const char *uri = getenv("MLFLOW_TRACKING_URI");
     char refused[80];
     if (m->sent < m->written)
         tell(m,
              "mlflow: %lld of %lld bytes of %.200s/" TRAIN_SPOOL
-             " are not sent%s%.500s; `sifr log push %.200s` sends them",
+             " are not sent%s%.500s; `sifr log push %.200s%s` sends them",
              (long long)(m->written - m->sent), (long long)m->written, m->settings->output,
-             m->away ? ": " : "", m->away ? m->trouble.message : "", m->settings->output);
+             m->away ? ": " : "", m->away ? m->trouble.message : "", m->settings->output,
+             uri && *uri ? "" : " --to URI");
     if (counts && counts->refused)
         tell(m, "mlflow: the server refused %s: %.700s",
              base_format_counted(counts->refused, "value", refused), counts->refusal.message);

@@ -19,6 +19,7 @@ typedef enum run_figure { LAST, LOWEST, HIGHEST } run_figure;
 static double figure_of(const train_view_run *run, const char *key, run_figure which) {
     const train_view_series *s = train_view_run_find(run, key);
     if (!s || s->count == s->undefined) return NAN;
+    if (which == LAST && s->ends_undefined) return NAN;
     return which == LAST ? s->last : which == LOWEST ? s->low : s->high;
 }
 

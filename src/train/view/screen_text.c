@@ -33,10 +33,14 @@ const char *train_screen_rate(double rate, char out[32]) {
 /* Longer than any step that is not worth a word. */
 enum { QUIET_SECONDS = 60 };
 
+static bool is_quiet(const train_view_follow *f) {
+    return f->run.records && base_seconds() - f->changed >= QUIET_SECONDS;
+}
+
 static const char *quiet(const train_view_follow *f, const char *state, char *out, size_t size) {
     char time[32];
     double seconds = base_seconds() - f->changed;
-    if (seconds < QUIET_SECONDS) return state;
+    if (!is_quiet(f)) return state;
     snprintf(out, size, "no new record for %s", train_screen_time(seconds, time));
     return out;
 }
@@ -93,22 +97,26 @@ void train_screen_head(const train_view_follow *f, bool utf8, int columns, char 
     double left = train_view_follow_left(f);
     put_name(&parts[NAME], f->path, utf8);
     put_steps(&parts[STEP], &parts[SHARE], f);
-    if (isfinite(left)) put(&parts[LEFT], "%s left", train_screen_time(left, time));
+    if (isfinite(left) && !is_quiet(f)) put(&parts[LEFT], "%s left", train_screen_time(left, time));
     put(&parts[STATE], "%s", train_screen_state(f, utf8, state, sizeof state));
     if (f->checkpoint >= 0) put(&parts[SAVED], "saved %lld", (long long)f->checkpoint);
     train_progress_line(parts, PARTS, columns, out, size);
 }
 
-/* NULL: no value that is a number. */
+/* NULL: the last record has no value that is a number. */
 static const train_view_series *figure_of(const train_view_follow *f, const char *key) {
     const train_view_series *s = train_view_run_find(&f->run, key);
-    return s && s->count > s->undefined ? s : NULL;
+    return s && s->count > s->undefined && !s->ends_undefined ? s : NULL;
 }
 
 static void put_loss(train_line_part *loss, train_line_part *lowest, const train_view_follow *f) {
-    const train_view_series *s = figure_of(f, "loss");
-    if (!s) return;
-    put(loss, "loss %.4f", s->last);
+    const train_view_series *s = train_view_run_find(&f->run, "loss");
+    if (!s || !s->count) return;
+    if (s->ends_undefined)
+        put(loss, "loss nan");
+    else
+        put(loss, "loss %.4f", s->last);
+    if (s->count == s->undefined) return;
     put(lowest, "lowest %.4f at %lld", s->low, (long long)s->low_step);
 }
 

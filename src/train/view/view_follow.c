@@ -14,6 +14,12 @@
  * so that keys and a new size are heard. */
 enum { BINS = 1024, LOOK_BYTES = 16 << 20 };
 
+/* Seconds since the file was written to; 0 where its clock is ahead of this one. */
+static double age_of(const struct stat *file) {
+    double written = (double)file->st_mtim.tv_sec + 1e-9 * (double)file->st_mtim.tv_nsec;
+    return fmax(0, base_seconds_since_1970() - written);
+}
+
 static sifr_status begin(train_view_follow *f, sifr_error *error) {
     train_view_run_close(&f->run);
     train_view_reader_close(&f->reader);
@@ -108,7 +114,7 @@ static sifr_status read_log(train_view_follow *f, sifr_error *error) {
         train_view_reader_take(&f->reader, LOOK_BYTES, f, take_pace, &f->run.lines, &end, error));
     if (f->head_bytes < TRAIN_VIEW_HEAD) f->head_bytes = read_head(f->reader.descriptor, f->head);
     f->behind = !end;
-    if (f->run.lines.lines != before) f->changed = base_seconds();
+    if (f->run.lines.lines != before) f->changed = base_seconds() - age_of(&now);
     return SIFR_OK;
 }
 

@@ -29,8 +29,8 @@ typedef struct train_view_follow {
     struct stat about; /* of that log */
     char head[TRAIN_VIEW_HEAD];
     size_t head_bytes;
-    bool behind;         /* the log has more already: look again at once */
-    double changed;      /* base_seconds of the last look that found more; of the first look */
+    bool behind;    /* the log has more already: look again at once */
+    double changed; /* base_seconds when what the last look found was written; of the first look */
     struct stat summary; /* of summary.json, as it was read */
     train_view_state state;
     char why[256];       /* of a run that failed; else "" */

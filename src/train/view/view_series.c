@@ -62,7 +62,8 @@ static void note(train_view_series *s, int64_t step, double value) {
 }
 
 void train_view_series_add(train_view_series *s, int64_t step, double value) {
-    if (!isfinite(value)) {
+    s->ends_undefined = !isfinite(value);
+    if (s->ends_undefined) {
         s->count++;
         s->undefined++;
         return;

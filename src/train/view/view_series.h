@@ -2,6 +2,7 @@
 #ifndef TRAIN_VIEW_SERIES_H
 #define TRAIN_VIEW_SERIES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/errors.h"
@@ -19,6 +20,7 @@ typedef struct train_view_series {
     int64_t stride;           /* values in a bin, but for the last one */
     int64_t first_step, last_step, low_step, high_step;
     double low, high, last; /* of all that are defined */
+    bool ends_undefined;    /* the newest value is null */
     train_view_bin *bins;
     size_t used, capacity; /* even */
 } train_view_series;
