@@ -23,7 +23,9 @@ static void print(const char *run, const sifr_pushed *made) {
            base_format_counted(made->metrics, "metric", metrics),
            base_format_counted(made->parameters, "parameter", parameters),
            base_format_counted(made->artifacts, "file", files),
-           made->metrics + made->parameters + made->artifacts ? "" : ": the server has all");
+           made->metrics + made->parameters + made->artifacts + made->refused
+               ? ""
+               : ": the server has all");
 }
 
 static sifr_status push(const sifr_push_options *options, sifr_error *error) {

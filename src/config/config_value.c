@@ -54,6 +54,12 @@ char *config_quote(const char *text, char *out, size_t size) {
     return out;
 }
 
+/* An address with a user, whose password is for no log. */
+static bool has_login(const char *text) {
+    const char *host = strstr(text, "://");
+    return host && strchr(host, '@');
+}
+
 char *config_value_text(const json_t *value, char *out, size_t size) {
     char number[40];
     if (!value) {
@@ -62,7 +68,8 @@ char *config_value_text(const json_t *value, char *out, size_t size) {
         config_real_text(json_real_value(value), number);
         snprintf(out, size, "%s", number);
     } else if (json_is_string(value)) {
-        config_quote(json_string_value(value), out, size);
+        const char *text = json_string_value(value);
+        config_quote(has_login(text) ? "…" : text, out, size);
     } else if (json_is_array(value) && size > 16) {
         size_t used = (size_t)snprintf(out, size, "[");
         for (size_t i = 0; i < json_array_size(value) && used + 8 < size; i++) {

@@ -48,6 +48,8 @@ push 0 alone --to $uri
 check server 'len(k["runs"]) == 2 and len(m("loss")) == 3 and r["name"] == "alone"'
 MLFLOW_TRACKING_URI=sqlite:///mlflow.db train_llama 2 refused 1
 said 'mlflow: MLFLOW_TRACKING_URI (sqlite:…) is no address of a server'
+push 2 run --to 'http://me:s3cr3t/of@127.0.0.1:1'
+! grep s3cr3t out err || fail "a password with a / is shown"
 [ ! -e refused ] || fail "a refused run left $(find refused)"
 
 # --- logins ---

@@ -30,6 +30,10 @@ static void names_of_the_trainer(void **state) {
          "report_to = \"neptune\": not taken over: reports go to the output folder (supported "
          "beside it: tensorboard, mlflow)\n");
     says("output_dir: o\nreport_to: 7\n", "report_to = 7: not taken over: reports go to the");
+    /* No message shows a token. */
+    says("output_dir: o\nhub_token: hf_s3cr3t\n", "hub_token = \"…\": ");
+    says("output_dir: o\npush_to_hub_token: hf_s3cr3t\n", "push_to_hub_token = \"…\": ");
+    says("output_dir: o\nreport_to: [\"http://u:s3cr3t@h\"]\n", "report_to = \"…\": ");
     says("output_dir: o\nrun_name: r\n",
          "run_name = \"r\": no effect here: reports have the name of the output folder\n");
 }

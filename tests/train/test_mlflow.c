@@ -97,6 +97,8 @@ static void a_server_that_says_nothing_is_left(void **state) {
     assert_null(strstr(train_http_shown(http), "s3cr3t"));
     train_http_tame(http, "s3cr3t \033[1m\n a-s3cr3t", text, sizeof text);
     assert_string_equal(text, "***  [1m  a-***");
+    train_http_tame(http, "cut in s3cr", text, sizeof text); /* a message that is longer is cut */
+    assert_string_equal(text, "cut in ***");
     double start = base_seconds();
     train_http_until(http, start + 0.2);
     assert_int_equal(train_http_call(http, "/x", NULL, &reply, &error), SIFR_FAILED);

@@ -158,6 +158,16 @@ static void old_and_undefined(void **state) {
     assert_non_null(strstr(head, "no new record for 5:0"));
     assert_null(strstr(head, "left"));
     train_view_follow_close(&f);
+
+    put_file("run/summary.json", "w",
+             "{\"state\": \"failed\", \"total_steps\": 9, \"error\": \"/a/very/long/path/of/a/run/"
+             "checkpoint-500/model.safetensors: No space left on device; free some of it\"}");
+    assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
+    look(&f);
+    train_screen_head(&f, true, 80, head, sizeof head);
+    assert_non_null(strstr(head, "step 2/9"));
+    assert_non_null(strstr(head, "failed: /a/very"));
+    train_view_follow_close(&f);
 }
 
 static void assert_fits(const train_view_follow *f, int columns, int rows) {

@@ -45,6 +45,7 @@ static void catch_signals(void) {
     action.sa_handler = pause_it;
     sigaction(SIGTSTP, &action, NULL);
     action.sa_handler = wake;
+    action.sa_flags = SA_RESTART; /* a write that it interrupts goes on */
     sigaction(SIGWINCH, &action, NULL);
 }
 

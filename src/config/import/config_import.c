@@ -113,7 +113,7 @@ static sifr_status refuse_unknown(import_state *s) {
         const char *near = known ? NULL : import_nearest(s->kind, key);
         snprintf(item, sizeof item, "%s%s = %.40s%s%s%s", shown ? ", " : "",
                  plain ? key : config_quote(key, quoted, sizeof quoted),
-                 config_value_text(value, text, sizeof text), near ? " (did you mean " : "",
+                 import_value_text(key, value, text, sizeof text), near ? " (did you mean " : "",
                  near ? near : "", near ? "?)" : "");
         if (used + strlen(item) + 40 > sizeof list) break;
         used += (size_t)snprintf(list + used, sizeof list - used, "%s", item);

@@ -52,6 +52,23 @@ static void note_said(import_state *s, const char *key) {
     json_object_set_new(s->said, name, json_true());
 }
 
+/* Keys of tokens and passwords, in any program's config. */
+static bool is_secret(const char *key) {
+    static const char *const parts[] = {"api_key",    "apikey",       "hub_token", "hf_token",
+                                        "auth_token", "access_token", "password",  "secret",
+                                        "webhook",    "credential"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcasestr(key, parts[i])) return true;
+    return strcasecmp(key, "token") == 0;
+}
+
+char *import_value_text(const char *key, const json_t *value, char *out, size_t size) {
+    if (!is_secret(key) || !json_is_string(value) || !*json_string_value(value))
+        return config_value_text(value, out, size);
+    snprintf(out, size, "\"…\"");
+    return out;
+}
+
 static void import_say(import_state *s, const char *key, const json_t *value, const char *verb,
                        const char *rest) {
     char text[96], quoted[80], line[640];
@@ -59,7 +76,7 @@ static void import_say(import_state *s, const char *key, const json_t *value, co
     note_said(s, key);
     for (const char *c = key; *c; c++) plain &= (unsigned char)*c > 31;
     snprintf(line, sizeof line, "%s = %s%s%.300s", plain ? key : config_quote(key, quoted, 80),
-             config_value_text(value, text, sizeof text), verb, rest);
+             import_value_text(key, value, text, sizeof text), verb, rest);
     s->say(s->user, line);
 }
 
@@ -95,7 +112,7 @@ sifr_status import_refuse(import_state *s, const char *key, const json_t *value,
         base_fail(&fault, SIFR_USAGE,
                   "%.200s: %s is %s: %s; take the key out, change it, or pass --allow KEY", s->name,
                   plain ? key : config_quote(key, quoted, sizeof quoted),
-                  config_value_text(value, text, sizeof text), why);
+                  import_value_text(key, value, text, sizeof text), why);
     return config_faults_add(&s->faults, status, &fault);
 }
 

@@ -106,6 +106,9 @@ json_t *import_get(const import_state *s, const char *path); /* borrowed; NULL w
 void import_drop(const import_state *s, const char *path);
 /* Lines about a key: where it went, that it does nothing here, that it has no counterpart. */
 void import_say_kept(import_state *s, const char *key, const json_t *value, const char *to);
+/* config_value_text, but "…" for a token or a password, which no message shows. */
+char *import_value_text(const char *key, const json_t *value, char *out, size_t size);
+
 void import_say_idle(import_state *s, const char *key, const json_t *value, const char *why);
 void import_say_left(import_state *s, const char *key, const json_t *value, const char *why);
 sifr_status import_refuse(import_state *s, const char *key, const json_t *value, const char *why);

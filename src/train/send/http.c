@@ -77,6 +77,8 @@ static sifr_status take_address(train_http *h, const char *base, sifr_error *err
     while (rest && at[rest - 1] == '/') rest--;
     bool plain = scheme && at < end && rest && !strpbrk(at, "?# \"\\");
     for (const char *c = base; plain && *c; c++) plain = (unsigned char)*c > ' ';
+    /* One behind the first '/' belongs to a password with a '/', which is %2F in an address. */
+    plain = plain && !strchr(end, '@');
     if (!plain || scheme + rest >= ADDRESS_BYTES)
         return base_fail(error, SIFR_USAGE,
                          "is no address of a server; give one such as http://127.0.0.1:5000 or "
@@ -300,12 +302,24 @@ static void hide(char *text, const char *secret) {
     }
 }
 
+/* Where a text was cut within the secret, its end is the secret's begin. */
+static void hide_begin(char *text, const char *secret) {
+    size_t size = strlen(text), length = secret ? strlen(secret) : 0;
+    for (size_t cut = length > size ? size : length; cut >= 4; cut--) {
+        if (memcmp(text + size - cut, secret, cut) != 0) continue;
+        snprintf(text + size - cut, 4, "***");
+        return;
+    }
+}
+
 void train_http_tame(const train_http *h, const char *text, char *out, size_t size) {
-    char whole[1024];
+    char whole[4096];
     size_t used = 0;
     snprintf(whole, sizeof whole, "%s", text);
     hide(whole, h->secrets[1]);
     hide(whole, h->secrets[2]);
+    hide_begin(whole, h->secrets[1]);
+    hide_begin(whole, h->secrets[2]);
     for (const char *at = whole; *at && used + 1 < size; at++) {
         unsigned char c = (unsigned char)*at;
         bool shown = c >= ' ' && c < 127; /* a cut character, or one that turns lines, is none */

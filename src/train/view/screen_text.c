@@ -98,7 +98,10 @@ void train_screen_head(const train_view_follow *f, bool utf8, int columns, char 
     put_name(&parts[NAME], f->path, utf8);
     put_steps(&parts[STEP], &parts[SHARE], f);
     if (isfinite(left) && !is_quiet(f)) put(&parts[LEFT], "%s left", train_screen_time(left, time));
-    put(&parts[STATE], "%s", train_screen_state(f, utf8, state, sizeof state));
+    const char *said = train_screen_state(f, utf8, state, sizeof state);
+    int most = columns > 0 && columns / 2 < (int)sizeof state ? columns / 2 : (int)sizeof state - 1;
+    size_t shown = base_fit_columns(said, most); /* a long reason leaves the step its place */
+    put(&parts[STATE], "%.*s%s", (int)shown, said, said[shown] ? "..." : "");
     if (f->checkpoint >= 0) put(&parts[SAVED], "saved %lld", (long long)f->checkpoint);
     train_progress_line(parts, PARTS, columns, out, size);
 }
