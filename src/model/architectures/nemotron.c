@@ -3,7 +3,7 @@
  * through, and rotary positions in a part of each head. */
 #include "model/architectures/decoder.h"
 
-/* The class reads "rope_percent" not, and fails where num_key_value_heads is absent. */
+/* The class does not read "rope_percent", and fails where num_key_value_heads is absent. */
 static sifr_status read_nemotron(const model_reader *r, model_config *out) {
     out->vocab_size = 256000, out->hidden_size = 6144, out->intermediate_size = 24576;
     out->num_hidden_layers = 32, out->num_attention_heads = 48;
