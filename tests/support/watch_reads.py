@@ -147,9 +147,10 @@ def growing(run):
     w.until("no record yet")
     log = run + "/metrics.jsonl"
     write(run + "/summary.json", '{"state": "running", "total_steps": 100}')
-    write(log, '{"step":10,"loss":5.25,"seconds":1}\n{"step":20,"loss":4.')
+    paced = '"tokens":%d,"tokens_per_second":640,"seconds":%d}\n'
+    write(log, '{"step":10,"loss":5.25,' + paced % (1280, 1) + '{"step":20,"loss":4.')
     w.until("step 10/100", "loss 5.2500", "running")
-    write(log, '5,"seconds":3}\n')
+    write(log, '5,' + paced % (2560, 300))
     w.until("step 20/100", "loss 4.5000", "0:16 left")
     write(log, '{"step":1,"loss":7.5}\n', "w")
     w.until("step 1/100", "loss 7.5000", "lowest 7.5000 at 1")

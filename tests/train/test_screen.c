@@ -103,9 +103,10 @@ static void states_and_time_left(void **state) {
     char text[512];
     enter_scratch();
     mkdir("run", 0777);
-    put_file("run/metrics.jsonl", "w",
-             "{\"step\":10,\"loss\":4,\"seconds\":5}\n{\"step\":20,\"loss\":3,"
-             "\"seconds\":25}\n{\"step\":20,\"eval_loss\":2.5}\n");
+    put_file(
+        "run/metrics.jsonl", "w",
+        "{\"step\":10,\"loss\":4,\"tokens\":80,\"tokens_per_second\":4}\n{\"step\":20,"
+        "\"loss\":3,\"tokens\":160,\"tokens_per_second\":4}\n{\"step\":20,\"eval_loss\":2.5}\n");
     assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
     look(&f);
     assert_true(!train_view_follow_over(&f) && isnan(train_view_follow_left(&f)));
@@ -121,7 +122,7 @@ static void states_and_time_left(void **state) {
     train_screen_head(&f, true, 0, text, sizeof text);
     assert_string_equal(text, "run  step 20/50  40 %  failed: \\x1b[31mno");
     train_screen_figures(&f, 0, text, sizeof text);
-    assert_string_equal(text, "loss 3.0000  eval loss 2.5000  lowest 3.0000 at 20");
+    assert_string_equal(text, "loss 3.0000  eval loss 2.5000  lowest 3.0000 at 20  4 tok/s");
     train_view_follow_close(&f);
     assert_int_equal(train_view_follow_open(&f, "run/metrics.jsonl", NULL), SIFR_USAGE);
     assert_int_equal(train_view_follow_open(&f, "", NULL), SIFR_USAGE);

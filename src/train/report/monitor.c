@@ -30,7 +30,7 @@ sifr_status train_monitor_open(train_monitor *monitor, const train_report_settin
         (train_monitor){.settings = *settings, .last_loss = NAN, .memory = base_process_memory()};
     train_history_begin(&monitor->history);
     BASE_TRY(open_sinks(monitor, error));
-    monitor->began = monitor->last_record = base_seconds();
+    monitor->began = monitor->last_record = monitor->last_step = base_seconds();
     monitor->last_record_step = settings->first_step;
     monitor->last_eval_loss = monitor->history.last_loss;
     if (state) {
@@ -72,7 +72,7 @@ static void put_common(const train_monitor *monitor, const sifr_step_result *res
                        double learning_rate, double rate, train_record *out) {
     const train_report_settings *s = &monitor->settings;
     int measures = monitor->measured ? train_objective_measures(s->objective) : 0;
-    out->left = monitor->step_seconds * (double)(s->total_steps - out->step);
+    out->left = train_view_pace_seconds(&monitor->pace) * (double)(s->total_steps - out->step);
     train_record_put(out, TRAIN_LOSS, loss);
     train_record_put(out, TRAIN_GRAD_NORM, result->gradient_norm);
     train_record_put(out, TRAIN_LEARNING_RATE, learning_rate);
@@ -176,11 +176,11 @@ sifr_status train_monitor_step(train_monitor *monitor, const train_step_event *e
     } else {
         monitor->skipped++;
     }
-    monitor->step_seconds = monitor->step_seconds > 0
-                                ? 0.9 * monitor->step_seconds + 0.1 * event->seconds
-                                : event->seconds;
+    train_view_pace_add(&monitor->pace, record.now - monitor->last_step);
+    monitor->last_step = record.now;
     put_common(monitor, result, result->loss, event->rate,
-               (double)(s->epochs.batch * s->length) / monitor->step_seconds, &record);
+               (double)(s->epochs.batch * s->length) / train_view_pace_seconds(&monitor->pace),
+               &record);
     BASE_TRY(tell_sinks(monitor, &record, error));
     if (!is_recorded(monitor, event->step)) return SIFR_OK;
     return record_step(monitor, event, record.now, error);
@@ -205,7 +205,9 @@ sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
 }
 
 void train_monitor_pause(train_monitor *monitor, double seconds) {
-    monitor->last_record = fmin(base_seconds(), monitor->last_record + seconds);
+    double now = base_seconds();
+    monitor->last_record = fmin(now, monitor->last_record + seconds);
+    monitor->last_step = fmin(now, monitor->last_step + seconds);
 }
 
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step) {

@@ -9,6 +9,7 @@
 #include "train/evaluate/evaluate.h"
 #include "train/report/history.h"
 #include "train/report/sink.h"
+#include "train/view/view_pace.h"
 
 enum { TRAIN_SINKS = 3 };
 
@@ -19,8 +20,9 @@ typedef struct train_monitor {
     train_history history;     /* of the run, including what is before a resume */
     double began, last_record; /* seconds of the clock */
     int64_t last_record_step;
-    double step_seconds; /* seconds of a step, smoothed, for the time left */
-    double loss_sum;     /* since the last record */
+    train_view_pace pace; /* by step, for the time left */
+    double last_step;     /* when it was done */
+    double loss_sum;      /* since the last record */
     int64_t loss_count;
     double measures[TRAIN_MEASURES]; /* likewise, of the objective; sums over steps */
     int64_t measured;                /* steps in them */
@@ -51,7 +53,7 @@ void train_monitor_watch(train_monitor *monitor, int64_t step);
 sifr_status train_monitor_evaluation(train_monitor *monitor, int64_t step,
                                      const train_evaluation *evaluation,
                                      sifr_error *error) SIFR_MUST_CHECK;
-/* Excludes `seconds` from the training rate. */
+/* Excludes `seconds`, which have just passed, from the training rate and the time left. */
 void train_monitor_pause(train_monitor *monitor, double seconds);
 /* Whether this step has been evaluated already. */
 bool train_monitor_evaluated(const train_monitor *monitor, int64_t step);

@@ -25,8 +25,8 @@ static sifr_status begin(train_view_follow *f, sifr_error *error) {
     train_view_reader_close(&f->reader);
     f->open = false;
     f->head_bytes = 0;
-    f->step_seconds = 0;
-    f->timed_step = -1;
+    f->pace = (train_view_pace){0};
+    f->paced = f->paced_resumes = 0;
     BASE_TRY(train_view_run_begin(&f->run, f->path, BINS, true, error));
     f->run.newest = true;
     return SIFR_OK;
@@ -80,19 +80,17 @@ static sifr_status open_log(train_view_follow *f, const struct stat *now, sifr_e
     return SIFR_OK;
 }
 
-/* The clock begins with the process, and goes back where a run is resumed. */
+/* A record's rate leaves out evaluations and saves. A resumed run may have another machine. */
 static void note_pace(train_view_follow *f) {
     const train_view_run *run = &f->run;
-    const train_view_series *seconds = train_view_run_find(run, "seconds");
-    if (!seconds || seconds->count == seconds->undefined) return;
-    int64_t steps = seconds->last_step - f->timed_step;
-    double passed = seconds->last - f->timed_seconds;
-    if (f->timed_step >= 0 && steps > 0 && passed > 0) {
-        double each = passed / (double)steps;
-        f->step_seconds = f->step_seconds > 0 ? 0.7 * f->step_seconds + 0.3 * each : each;
-    }
-    f->timed_step = seconds->last_step;
-    f->timed_seconds = seconds->last;
+    const train_view_series *rate = train_view_run_find(run, "tokens_per_second");
+    const train_view_series *tokens = train_view_run_find(run, "tokens");
+    if (run->resumes != f->paced_resumes) f->pace = (train_view_pace){0};
+    f->paced_resumes = run->resumes;
+    if (!rate || rate->count == f->paced) return;
+    f->paced = rate->count;
+    if (rate->ends_undefined || !tokens || tokens->last_step != rate->last_step) return;
+    train_view_pace_add(&f->pace, tokens->last / (double)tokens->last_step / rate->last);
 }
 
 static sifr_status take_pace(void *user, const char *line, size_t size, sifr_error *error) {
@@ -176,7 +174,7 @@ bool train_view_follow_over(const train_view_follow *f) {
 
 double train_view_follow_left(const train_view_follow *f) {
     int64_t left = f->total_steps - f->run.last_step;
-    if (train_view_follow_over(f) || !f->total_steps || f->step_seconds <= 0 || left < 0)
-        return NAN;
-    return f->step_seconds * (double)left;
+    double each = train_view_pace_seconds(&f->pace);
+    if (train_view_follow_over(f) || !f->total_steps || each <= 0 || left < 0) return NAN;
+    return each * (double)left;
 }

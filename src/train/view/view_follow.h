@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "train/view/view_pace.h"
 #include "train/view/view_run.h"
 
 /* What the run's summary.json says; UNKNOWN of a run from before there was one. */
@@ -33,12 +34,11 @@ typedef struct train_view_follow {
     double changed; /* base_seconds when what the last look found was written; of the first look */
     struct stat summary; /* of summary.json, as it was read */
     train_view_state state;
-    char why[256];       /* of a run that failed; else "" */
-    int64_t total_steps; /* 0: not known */
-    int64_t checkpoint;  /* step of the newest one; -1: none */
-    double step_seconds; /* of the last steps, with what is between them; 0: not known */
-    int64_t timed_step;  /* the record that it goes by; -1: none */
-    double timed_seconds;
+    char why[256];                /* of a run that failed; else "" */
+    int64_t total_steps;          /* 0: not known */
+    int64_t checkpoint;           /* step of the newest one; -1: none */
+    train_view_pace pace;         /* by record */
+    int64_t paced, paced_resumes; /* rates and resumes of the log that it has seen */
 } train_view_follow;
 
 /* The folder may not be there yet. SIFR_USAGE if `path` is something else than a folder. */
@@ -50,7 +50,8 @@ void train_view_follow_close(train_view_follow *follow);
  * rotation do, is read anew. SIFR_FAILED if the log is there and cannot be read. */
 sifr_status train_view_follow_look(train_view_follow *follow, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Seconds to the end, by the time that the last steps took; NaN: not known, or it is over. */
+/* Seconds to the end, by the time that the last steps took, without evaluations and saves; NaN: not
+ * known, or it is over. */
 double train_view_follow_left(const train_view_follow *follow);
 
 /* Whether the run is over, as far as its folder tells. */
