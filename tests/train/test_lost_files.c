@@ -260,6 +260,31 @@ static void a_folder_goes(void **state) {
     assert_false(base_is_directory(m.folder));
 }
 
+/* Steps that are faster than a disk: said when the first record is lost, and once. */
+static void a_run_that_is_too_fast(void **state) {
+    (void)state;
+    monitors m;
+    train_queue *queue;
+    int64_t step = 0;
+    begin(&m);
+    m.config.csv_monitor = m.config.tensorboard = (config_monitor){true, m.folder, "job"};
+    assert_int_equal(train_queue_open(&m.settings, &queue, NULL), SIFR_OK);
+    while (step < 1000000 && !m.said.lines) {
+        train_record record = step_record(++step, 0.5);
+        train_queue_put(queue, &record);
+    }
+    for (int i = 0; i < 1000; i++) {
+        train_record record = step_record(++step, 0.5);
+        train_queue_put(queue, &record);
+    }
+    assert_int_equal(m.said.lines, 1);
+    assert_said(&m, ": records come faster than they are written (csv_monitor, tensorboard), and ");
+    train_queue_close(queue);
+    assert_int_equal(m.said.lines, 3);
+    assert_said(&m, "csv_monitor lacks ");
+    assert_said(&m, ": it was slower than the steps; metrics.jsonl has them");
+}
+
 /* Where nobody can make a folder, not even the first user. */
 static void a_place_that_takes_no_files(void **state) {
     (void)state;
@@ -292,6 +317,7 @@ int main(void) {
         EACH(a_spool_is_not_begun_anew),
         EACH(no_files),
         EACH(a_folder_goes),
+        EACH(a_run_that_is_too_fast),
         EACH(a_place_that_takes_no_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

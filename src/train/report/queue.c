@@ -1,6 +1,7 @@
 #include "train/report/queue.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct train_queue {
     bool started, ends;
     size_t first, count; /* of `ring`, in the order of their coming */
     int64_t taken, dropped;
+    bool said; /* of the first that was dropped */
     train_record ring[CAPACITY];
 };
 
@@ -113,6 +115,23 @@ static void say_first(train_queue *q) {
     }
 }
 
+/* Likewise, where the queue was full: all sinks lack the same records. */
+static void say_dropped(train_queue *q, int64_t step) {
+    char names[128] = "";
+    size_t used = 0;
+    if (!q->dropped || q->said) return;
+    q->said = true;
+    for (int i = 0; i < ROWS && used < sizeof names; i++)
+        if (q->served[i].row)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "",
+                                     q->served[i].row->name);
+    base_log(
+        q->settings.host->log, SIFR_LOG_WARNING,
+        "step %lld: records come faster than they are written (%s), and the first is lost; the "
+        "run goes on, and counts them at its end",
+        (long long)step, names);
+}
+
 /* What sinks have to say themselves. */
 static void say_news(const train_queue *q) {
     char line[SIFR_ERROR_LENGTH];
@@ -136,6 +155,7 @@ void train_queue_put(train_queue *q, const train_record *record) {
     }
     pthread_mutex_unlock(&q->lock);
     say_first(q);
+    say_dropped(q, record->step);
     say_news(q);
 }
 

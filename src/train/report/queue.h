@@ -1,6 +1,6 @@
 /* Records on their way to the sinks that a run is asked for. A thread takes them out: a sink that
- * is slow or fails holds up no step, and ends no run. What is lost is said once, and counted at the
- * end. On the first rank alone. */
+ * is slow or fails holds up no step, and ends no run. What is lost is said once, when the first is,
+ * and counted at the end. On the first rank alone. */
 #ifndef TRAIN_QUEUE_H
 #define TRAIN_QUEUE_H
 
