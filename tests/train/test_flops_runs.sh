@@ -14,7 +14,7 @@ has() { grep -q -- "$1" "${2:-out}" || fail "no '$1' in $(cat "${2:-out}")"; }
 # 4 x 16 tokens; q_proj is 32 x 32, mlp.up_proj 72 x 32; the embedding has 300 x 32.
 config ""
 train_llama 0 one 1
-has '^Profile Summary at step 1,'
+has '^Profile Summary at step 2 (profile_step 1), of the first rank:$'
 has '^micro batches a step: *4$'
 [ "$(grep -c 'Profile Summary' out)" = 1 ] || fail "$(cat out)"
 has 'linear model.layers.1.self_attn.q_proj.weight: 1.02 K = .*% Params, 65.54 KMACs = .*% MACs, .*s = .*% latency, .*FLOPS$'
@@ -31,7 +31,7 @@ has 'linear model.layers.0.self_attn.q_proj.weight: 1.02 K = .*% Params, 65.54 K
 config ', "output_file": "new/table", "detailed": false, "top_modules": 3, "profile_step": 0'
 train_llama 0 file 1
 has '^flops_profiler: step 1 is in new/table$'
-has '^Profile Summary at step 0,' new/table
+has '^Profile Summary at step 1 (profile_step 0),' new/table
 has "^    params      - {'layers.0': '10.05 K', 'layers.1': '10.05 K', 'embedding': '9.6 K'}$" new/table
 ! grep -q 'Detailed' new/table || fail "$(cat new/table)"
 

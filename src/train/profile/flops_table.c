@@ -186,8 +186,8 @@ char *train_flops_table(const train_flops *f, double step_seconds, size_t *size)
     part whole = whole_of(f);
     fprintf(out,
             "-------------------------- Flops Profiler --------------------------\n"
-            "Profile Summary at step %lld, of the first rank:\n",
-            (long long)f->config->profile_step);
+            "Profile Summary at step %lld (profile_step %lld), of the first rank:\n",
+            (long long)f->step, (long long)f->config->profile_step);
     put_summary(f, &whole, step_seconds, out);
     fputs(
         "----------------------------- Aggregated Profile per rank -----------------------------\n",
