@@ -13,28 +13,33 @@ static const cli_usage usage = {
         "Sends a run, named by its output folder, to MLflow's server: what spool.jsonl keeps of a "
         "run\nwith --mlflow. It goes on where it stopped, and the server keeps one run, however "
         "often it is\nsent. MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
-        "MLFLOW_TRACKING_PASSWORD, log in.",
+        "MLFLOW_TRACKING_PASSWORD, log in.\n"
+        "Values that the server refuses are passed over and counted; the exit code is 1 then.",
     .example = "sifr log push out --to http://127.0.0.1:5000",
 };
 
 static void print(const char *run, const sifr_pushed *made) {
-    char metrics[80], parameters[80], files[80];
-    printf("%s: run %s: sent %s, %s and %s%s\n", run, made->run_id,
+    char metrics[80], parameters[80], files[80], refused[80];
+    printf("%s: run %s: sent %s, %s and %s", run, made->run_id,
            base_format_counted(made->metrics, "metric", metrics),
            base_format_counted(made->parameters, "parameter", parameters),
-           base_format_counted(made->artifacts, "file", files),
-           made->metrics + made->parameters + made->artifacts + made->refused
-               ? ""
-               : ": the server has all");
+           base_format_counted(made->artifacts, "file", files));
+    if (made->refused)
+        printf("; refused: %s", base_format_counted(made->refused, "value", refused));
+    else if (!(made->metrics + made->parameters + made->artifacts))
+        fputs(": the server has all", stdout);
+    putchar('\n');
 }
 
-static sifr_status push(const sifr_push_options *options, sifr_error *error) {
+/* *refused: what the server has refused for good, which a warning has named. */
+static sifr_status push(const sifr_push_options *options, bool *refused, sifr_error *error) {
     sifr_pushed made = {.size = sizeof made};
     sifr_context *context;
     BASE_TRY(cli_context(usage.name, &context, error));
     sifr_status status = sifr_push(context, options, &made, error);
     sifr_context_free(context);
     if (status == SIFR_OK) print(options->run, &made);
+    *refused = made.refused > 0;
     return status;
 }
 
@@ -46,14 +51,17 @@ static int run_push(int argc, char **argv) {
     };
     cli_list runs = {0};
     sifr_error error = {0};
+    bool refused = false;
     int code;
     if (!cli_parse(&usage, options, 1, argc, argv, &runs, &code)) return code;
     code = SIFR_OK;
     made.run = runs.count == 1 ? runs.items[0] : NULL;
     if (!made.run)
         code = cli_fail_with(usage.name, SIFR_USAGE, "name one run, by its output folder");
-    else if (push(&made, &error) != SIFR_OK)
+    else if (push(&made, &refused, &error) != SIFR_OK)
         code = cli_fail(usage.name, &error);
+    else if (refused)
+        code = SIFR_FAILED;
     cli_list_free(&runs);
     return code;
 }

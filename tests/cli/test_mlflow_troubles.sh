@@ -87,8 +87,9 @@ line(end="FINISHED", time=9000)
 print('{"end": "KILLED')
 print('{"end": "KILLED", "time": 1}', end="")
 P
-push 0 hostile --to $uri
+push 1 hostile --to $uri
 said 'hostile: the server refuses 5 values: ../outside: no file of the run'
+grep -q '; refused: 5 values$' out || fail "$(cat out)"
 said 'hostile/spool.jsonl: lines that are none of sifr.s are left out: 4'
 ! grep -q '^PUT' odd/calls || fail "a file has gone: $(grep PUT odd/calls)"
 check odd 'len(m("loss")) == 700 and m("loss")[3] == (3, 3 / 7) and m("a b/_")[1] == (100, "NaN") and not m("x")'
@@ -96,12 +97,12 @@ check odd 'm("i")[1] == (1, "-Infinity") and m("m2499") == [(1, "Infinity")] and
 check odd 'len(r["params"]) == 251 and r["params"]["p249"] == "x" * 5997 + "…" and r["params"]["___e"][-1] == "…"'
 [ "$(awk '/log-batch/ && $3 > 1000000' odd/calls)" = "" ] || fail "a call is too large"
 rm hostile/spool.sent.json
-push 0 hostile --to $uri
+push 1 hostile --to $uri
 said 'hostile: the server refuses 5 values: ../outside' # and no NaN that it has
 check odd 'len(k["runs"]) == 1 and len(m("loss")) == 700 and len(m("a b/_")) == 7'
 printf '\n{"artifact": "kept"}\n' >>hostile/spool.jsonl # a file of the run, and a store that is not the server's
 echo kept >hostile/kept
-push 0 hostile --to $uri
+push 1 hostile --to $uri
 said 'artefacts of the run are kept in s3, which is not supported yet'
 for head in '' '{}' '{"run": "0123"}' '{"run": "../../../../../../../../../../../"}' 'x' '[]'; do
     echo "$head" >hostile/spool.jsonl
