@@ -16,7 +16,7 @@ J
 train() { "$SIFR" train --config ds.json --model llama --data text --output "$1" --threads 1; }
 train one >log 2>&1 || fail "$(cat log)"
 reads() { python3 "$SOURCE/tests/support/watch_reads.py" "$SIFR" "$@" || fail "$*"; }
-reads sizes=one resized=one paused=one growing=new hostile=evil plain=one
+reads sizes=one resized=one paused=one growing=new hostile=evil plain=one unread=one
 
 # --- without a terminal: lines, until the run is over ---
 expect 0 "$SIFR" watch one
@@ -49,6 +49,12 @@ refused 2 'no run is given; name the output folder of one'
 refused 2 'several runs are given; name one, or see them side by side with `sifr report`' one one
 refused 2 'text: no folder; name the output folder of a run' text
 refused 1 'nowhere: no metrics.jsonl yet; name the output folder of a run' nowhere --once
+ln -s loop loop
+refused 1 'loop: cannot look into the output folder: Too many levels of symbolic links' loop --once
+refused 1 'loop: cannot look into the output folder: Too many levels of symbolic links' loop
+mkdir circle
+ln -s metrics.jsonl circle/metrics.jsonl
+refused 1 'circle/metrics.jsonl: cannot open: Too many levels of symbolic links' circle --once
 mkdir -p odd/metrics.jsonl
 refused 1 'odd/metrics.jsonl: a directory, not a regular file' odd
 

@@ -172,8 +172,24 @@ def hostile(run):
     write(name + "/summary.json", json.dumps({"state": "failed", "error": "\x1b[31m\x07no\u009b"}))
     w = Watch(name, 200, 50)
     w.until("\\x1b[2J", "failed: \\x1b[31m\\x07no\\xc2\\x9b", "\\x7fk\\xc2\\x9b2Jey 4",
-            "step 2: loss is not a finite number")
+            "step 2: loss is not a finite number", "2 lines unreadable")
     w.ends(0)
+
+
+def unread(run):
+    """A terminal that nobody reads takes no more: the first picture does not go into it."""
+    w = Watch(run, 500, 200)
+    time.sleep(1)
+    os.kill(w.pid, signal.SIGTERM)
+    end = time.monotonic() + 20
+    while not (gone := os.waitpid(w.pid, os.WNOHANG))[0]:
+        if time.monotonic() > end:
+            os.kill(w.pid, signal.SIGKILL)
+            fail("SIGTERM does not end it, as nobody reads")
+        time.sleep(0.05)
+    if os.waitstatus_to_exitcode(gone[1]) != 143:
+        fail(f"unread, it ends with {os.waitstatus_to_exitcode(gone[1])}")
+    os.close(w.terminal)
 
 
 def paused(run):
@@ -229,4 +245,4 @@ def plain(run):
 for case in sys.argv[2:]:
     name, _, run = case.partition("=")
     {"sizes": sizes, "resized": resized, "growing": growing, "hostile": hostile,
-     "paused": paused, "plain": plain}[name](run)
+     "paused": paused, "plain": plain, "unread": unread}[name](run)

@@ -205,10 +205,38 @@ static void screens_keep_their_size(void **state) {
     train_view_follow_close(&f);
 }
 
+/* A number that is cut would be another one. */
+static void narrow_screens_have_whole_numbers(void **state) {
+    (void)state;
+    train_view_follow f;
+    char *text;
+    enter_scratch();
+    mkdir("run", 0777);
+    put_file("run/metrics.jsonl", "w",
+             "{\"step\":1,\"loss\":2}\n[]\n{\"step\":123456789012,\"loss\":-1.25e+300,"
+             "\"grad_norm\":-1.23457e+298}\n");
+    put_file("run/summary.json", "w", "{\"state\":\"running\",\"total_steps\":234567890123}");
+    assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
+    look(&f);
+    const train_screen screen = {.columns = 20, .rows = 40, .utf8 = true};
+    assert_int_equal(train_screen_draw(&screen, &f, &text, NULL), SIFR_OK);
+    if (strncmp(text, "step 123456789012\nloss -1.25e+300\n", 34) != 0) fail_msg("%s", text);
+    assert_non_null(strstr(text, "\nLoss -1.25e+300 "));
+    assert_non_null(strstr(text, "\nNorm  -1.23457e+298"));
+    free(text);
+    char figures[512];
+    train_screen_figures(&f, 0, figures, sizeof figures);
+    assert_string_equal(figures, "loss -1.25e+300  lowest -1.25e+300 at 123456789012  norm "
+                                 "-1.23e+298  1 line unreadable");
+    train_view_follow_close(&f);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(curves), cmocka_unit_test(logs_that_change),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(curves),
+                                       cmocka_unit_test(logs_that_change),
                                        cmocka_unit_test(states_and_time_left),
                                        cmocka_unit_test(old_and_undefined),
-                                       cmocka_unit_test(screens_keep_their_size)};
+                                       cmocka_unit_test(screens_keep_their_size),
+                                       cmocka_unit_test(narrow_screens_have_whole_numbers)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -3,8 +3,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/time.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -22,8 +24,13 @@ cli_window cli_watch_window(void) {
     return (cli_window){size.ws_col ? size.ws_col : 80, size.ws_row ? size.ws_row : 24};
 }
 
+/* A terminal that nobody reads takes no more, and a write to it waits for ever: from now on alarms
+ * end each write that waits. */
 static void ask(int number) {
+    static const struct itimerval often = {.it_interval = {.tv_usec = 200000},
+                                           .it_value = {.tv_usec = 200000}};
     asked = number;
+    setitimer(ITIMER_REAL, &often, NULL);
 }
 
 static void pause_it(int number) {
@@ -42,6 +49,8 @@ static void catch_signals(void) {
     sigemptyset(&action.sa_mask);
     int count = cli_hangup_ignored() ? 3 : 4;
     for (int i = 0; i < count; i++) sigaction(stops[i], &action, NULL);
+    action.sa_handler = wake;
+    sigaction(SIGALRM, &action, NULL);
     action.sa_handler = pause_it;
     sigaction(SIGTSTP, &action, NULL);
     action.sa_handler = wake;
@@ -77,13 +86,18 @@ void cli_watch_begin(void) {
     take_screen();
 }
 
+/* Of a picture that was cut by a signal, the rest is dropped. */
 void cli_watch_end(void) {
+    if (asked && ferror(stdout)) {
+        __fpurge(stdout);
+        clearerr(stdout);
+    }
     give_screen();
 }
 
 void cli_watch_show(const char *text, bool clear) {
     fputs(clear ? "\x1b[2J\x1b[H" : "\x1b[H", stdout);
-    for (bool first = true; *text; first = false) {
+    for (bool first = true; *text && !asked; first = false) {
         size_t length = strcspn(text, "\n");
         /* No line feed behind the last line, which would scroll a full screen. */
         printf("%s%.*s\x1b[K", first ? "" : "\r\n", (int)length, text);

@@ -58,12 +58,12 @@ static void format_line(const train_report_settings *s, const train_record *r, i
         [STEP].weight = 10,  [LOSS].weight = 9,  [MEASURE].weight = 9, [LEFT].weight = 8,
         [TOKENS].weight = 7, [CHART].weight = 6, [RATE].weight = 5,    [NORM].weight = 4,
         [MEMORY].weight = 3, [SCALE].weight = 2};
-    char tokens[32], left[32], memory[32];
+    char tokens[32], left[32], memory[32], loss[32];
     train_screen_rate(r->value[TRAIN_TOKENS_PER_SECOND], tokens);
     train_screen_time(r->left, left);
     if (chart) strcpy(parts[CHART].text, chart->text);
     put(&parts[STEP], "step %lld/%lld", (long long)r->step, (long long)s->total_steps);
-    put(&parts[LOSS], "loss %.4f", r->value[TRAIN_LOSS]);
+    put(&parts[LOSS], "loss %s", train_screen_loss(r->value[TRAIN_LOSS], loss));
     put(&parts[RATE], "lr %.3g", r->value[TRAIN_LEARNING_RATE]);
     put(&parts[NORM], "norm %.3g", r->value[TRAIN_GRAD_NORM]);
     if (r->has >> TRAIN_LOSS_SCALE & 1)

@@ -94,9 +94,12 @@ static const char *title_of(const train_view_series *series) {
 }
 
 static void put_title(screen_state *s, const train_view_series *series, int width, bool fill) {
-    char text[512], name[300];
+    char text[512], name[300], value[32];
+    int digits = snprintf(value, sizeof value, " %.6g", series->last);
     base_show_text(title_of(series), s->screen->utf8, name, sizeof name);
-    snprintf(text, sizeof text, "%s %.6g", name, series->last);
+    size_t shown =
+        base_fit_columns(name, (size_t)(width - 1 - digits)); /* the number stays whole */
+    snprintf(text, sizeof text, "%.*s%s", (int)shown, name, value);
     put(s, STRONG, text, width - 1, true);
     if (fill) put(s, PLAIN, "", 1, true);
 }

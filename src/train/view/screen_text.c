@@ -20,6 +20,11 @@ const char *train_screen_time(double seconds, char out[32]) {
     return out;
 }
 
+const char *train_screen_loss(double loss, char out[32]) {
+    snprintf(out, 32, fabs(loss) < 1e6 ? "%.4f" : "%.6g", loss);
+    return out;
+}
+
 const char *train_screen_rate(double rate, char out[32]) {
     if (rate >= 1e6)
         snprintf(out, 32, "%.2fM", rate / 1e6);
@@ -81,11 +86,13 @@ static void put_name(train_line_part *part, const char *path, bool utf8) {
     put(part, "%s%s", at == shown ? "" : "...", at);
 }
 
-static void put_steps(train_line_part *step, train_line_part *share, const train_view_follow *f) {
+static void put_steps(train_line_part *step, train_line_part *share, const train_view_follow *f,
+                      int columns) {
     if (f->run.last_step < 0) return;
-    put(step, "step %lld", (long long)f->run.last_step);
-    if (!f->total_steps) return;
     put(step, "step %lld/%lld", (long long)f->run.last_step, (long long)f->total_steps);
+    if (!f->total_steps || (columns > 0 && base_columns(step->text) >= (size_t)columns))
+        put(step, "step %lld", (long long)f->run.last_step);
+    if (!f->total_steps) return;
     put(share, "%.0f %%", 100 * (double)f->run.last_step / (double)f->total_steps);
 }
 
@@ -96,7 +103,7 @@ void train_screen_head(const train_view_follow *f, bool utf8, int columns, char 
     char time[32], state[sizeof parts->text];
     double left = train_view_follow_left(f);
     put_name(&parts[NAME], f->path, utf8);
-    put_steps(&parts[STEP], &parts[SHARE], f);
+    put_steps(&parts[STEP], &parts[SHARE], f, columns);
     if (isfinite(left) && !is_quiet(f)) put(&parts[LEFT], "%s left", train_screen_time(left, time));
     const char *said = train_screen_state(f, utf8, state, sizeof state);
     int most = columns > 0 && columns / 2 < (int)sizeof state ? columns / 2 : (int)sizeof state - 1;
@@ -114,24 +121,28 @@ static const train_view_series *figure_of(const train_view_follow *f, const char
 
 static void put_loss(train_line_part *loss, train_line_part *lowest, const train_view_follow *f) {
     const train_view_series *s = train_view_run_find(&f->run, "loss");
+    char text[32];
     if (!s || !s->count) return;
     if (s->ends_undefined)
         put(loss, "loss nan");
     else
-        put(loss, "loss %.4f", s->last);
+        put(loss, "loss %s", train_screen_loss(s->last, text));
     if (s->count == s->undefined) return;
-    put(lowest, "lowest %.4f at %lld", s->low, (long long)s->low_step);
+    put(lowest, "lowest %s at %lld", train_screen_loss(s->low, text), (long long)s->low_step);
 }
 
 void train_screen_figures(const train_view_follow *f, int columns, char *out, size_t size) {
-    enum { LOSS, EVAL, LOWEST, RATE, NORM, TOKENS, SHARE, MEMORY, SKIPPED, PARTS };
-    train_line_part parts[PARTS] = {[LOSS].weight = 9,  [EVAL].weight = 8,   [LOWEST].weight = 2,
-                                    [RATE].weight = 5,  [NORM].weight = 4,   [TOKENS].weight = 6,
-                                    [SHARE].weight = 1, [MEMORY].weight = 3, [SKIPPED].weight = 7};
+    enum { LOSS, EVAL, LOWEST, RATE, NORM, TOKENS, SHARE, MEMORY, SKIPPED, BAD, PARTS };
+    train_line_part parts[PARTS] = {
+        [LOSS].weight = 9,    [EVAL].weight = 8,   [LOWEST].weight = 2, [RATE].weight = 5,
+        [NORM].weight = 4,    [TOKENS].weight = 6, [SHARE].weight = 1,  [MEMORY].weight = 3,
+        [SKIPPED].weight = 7, [BAD].weight = 7};
+    int64_t bad = f->run.bad_lines + f->run.lines.passed;
     const train_view_series *s;
-    char text[32];
+    char text[32], counted[80];
     put_loss(&parts[LOSS], &parts[LOWEST], f);
-    if ((s = figure_of(f, "eval_loss"))) put(&parts[EVAL], "eval loss %.4f", s->last);
+    if ((s = figure_of(f, "eval_loss")))
+        put(&parts[EVAL], "eval loss %s", train_screen_loss(s->last, text));
     if ((s = figure_of(f, "learning_rate"))) put(&parts[RATE], "lr %.3g", s->last);
     if ((s = figure_of(f, "grad_norm"))) put(&parts[NORM], "norm %.3g", s->last);
     if ((s = figure_of(f, "tokens_per_second")))
@@ -140,5 +151,6 @@ void train_screen_figures(const train_view_follow *f, int columns, char *out, si
     if ((s = figure_of(f, "memory_bytes")) && s->last >= 0 && s->last < 1e18)
         put(&parts[MEMORY], "%s", base_format_bytes((uint64_t)s->last, text));
     if (f->run.skipped > 0) put(&parts[SKIPPED], "%.0f skipped", f->run.skipped);
+    if (bad) put(&parts[BAD], "%s unreadable", base_format_counted(bad, "line", counted));
     train_progress_line(parts, PARTS, columns, out, size);
 }

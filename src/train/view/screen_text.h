@@ -20,6 +20,9 @@ void train_screen_figures(const train_view_follow *follow, int columns, char *ou
 /* "2:31", "1:02:31"; returns out. */
 const char *train_screen_time(double seconds, char out[32]);
 
+/* "4.0909", or "1e+300" of what would be long; returns out. */
+const char *train_screen_loss(double loss, char out[32]);
+
 /* "37.4k"; returns out. */
 const char *train_screen_rate(double rate, char out[32]);
 

@@ -37,7 +37,10 @@ sifr_status train_view_follow_open(train_view_follow *f, const char *path, sifr_
     struct stat about;
     *f = (train_view_follow){.changed = base_seconds(), .checkpoint = -1};
     if (!path[0]) return base_fail(error, SIFR_USAGE, "%s: name the output folder of a run", path);
-    if (stat(path, &about) == 0 && !S_ISDIR(about.st_mode))
+    bool there = stat(path, &about) == 0;
+    if (!there && errno != ENOENT)
+        return base_fail_errno(error, errno, "%s: cannot look into the output folder", path);
+    if (there && !S_ISDIR(about.st_mode))
         return base_fail(error, SIFR_USAGE, "%s: no folder; name the output folder of a run", path);
     BASE_TRY(base_path_join(log, path, "metrics.jsonl", error));
     sifr_status status = base_copy_text(path, strlen(path), &f->path, error);
@@ -105,7 +108,10 @@ static sifr_status read_log(train_view_follow *f, sifr_error *error) {
     int64_t before = f->run.lines.lines;
     bool end;
     f->behind = false;
-    if (stat(f->log, &now) != 0) return f->open ? begin(f, error) : SIFR_OK;
+    if (stat(f->log, &now) != 0) {
+        if (errno != ENOENT) return base_fail_errno(error, errno, "%s: cannot open", f->log);
+        return f->open ? begin(f, error) : SIFR_OK;
+    }
     if (!f->open || !is_same(f, &now)) BASE_TRY(open_log(f, &now, error));
     f->about = now;
     BASE_TRY(

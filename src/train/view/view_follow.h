@@ -41,7 +41,8 @@ typedef struct train_view_follow {
     int64_t paced, paced_resumes; /* rates and resumes of the log that it has seen */
 } train_view_follow;
 
-/* The folder may not be there yet. SIFR_USAGE if `path` is something else than a folder. */
+/* The folder may not be there yet. SIFR_USAGE if `path` is something else than a folder,
+ * SIFR_FAILED if nobody can tell, as of links that lead in a circle. */
 sifr_status train_view_follow_open(train_view_follow *follow, const char *path,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void train_view_follow_close(train_view_follow *follow);
