@@ -97,6 +97,12 @@ static sifr_status ask_data(quickstart_answers *a, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Why a question comes again. */
+static void say_reason(const char *message) {
+    char shown[QUICKSTART_SHOWN];
+    puts(quickstart_shown(message, shown));
+}
+
 /* Asks for a number until it is one. */
 static sifr_status ask_number(quickstart_answers *a, const char *question, const char *fallback,
                               sifr_status (*parse)(const char *text, const char *what, int64_t *out,
@@ -105,9 +111,10 @@ static sifr_status ask_number(quickstart_answers *a, const char *question, const
     for (;;) {
         const char *text = NULL;
         BASE_TRY(quickstart_ask(a, question, fallback, &text, error));
-        if (strcmp(text, WHAT_IS_FREE) == 0 || parse(text, what, out, error) == SIFR_OK)
-            return SIFR_OK;
-        printf("%s\n", error->message);
+        if (strcmp(text, WHAT_IS_FREE) == 0) return SIFR_OK;
+        sifr_status status = parse(text, what, out, error);
+        if (status == SIFR_OK && *out) return SIFR_OK;
+        say_reason(status == SIFR_OK ? "0: give 1 or more" : error->message);
     }
 }
 
@@ -130,13 +137,6 @@ static sifr_status refuse_missing(const quickstart_answers *a, sifr_error *error
     return base_fail(error, SIFR_USAGE, "--%s is needed%s",
                      a->model ? "data PATH" : "model DIR: a model folder",
                      a->asks ? "" : "; questions are asked on a terminal alone");
-}
-
-/* "q.json" and "-run": "q-run". */
-static const char *beside(quickstart_answers *a, const char *ending, sifr_error *error) {
-    size_t length = strlen(a->output);
-    if (length > 5 && strcmp(a->output + length - 5, ".json") == 0) length -= 5;
-    return quickstart_keep(a, a->output, length, ending, error);
 }
 
 /* --- the config before the plan --- */
@@ -164,7 +164,7 @@ static sifr_status ask_inputs(sifr_context *context, quickstart_answers *a,
         BASE_TRY(refuse_missing(a, error));
         sifr_status status = look(context, a, choice, error);
         if (status == SIFR_OK || !(model || data)) return status;
-        printf("%s\n", error->message);
+        say_reason(error->message);
         if (model) a->model = NULL;
         if (data) cli_list_free(&a->data);
     }
@@ -180,8 +180,7 @@ static sifr_status ask_all(sifr_context *context, quickstart_answers *a, quickst
     BASE_TRY(ask_ranks(a, error));
     BASE_TRY(ask_memory(a, error));
     BASE_TRY(ask_text(a, "Config to write", "quickstart.json", &a->output, error));
-    if (!a->run) a->run = beside(a, "-run", error);
-    return a->run ? SIFR_OK : SIFR_NO_MEMORY;
+    return quickstart_choose_run(a, error);
 }
 
 /* --- the plan --- */
@@ -209,9 +208,9 @@ static sifr_status plan_fit(sifr_context *context, const quickstart_answers *a, 
 static sifr_status plan_with_disk(sifr_context *context, quickstart_answers *a,
                                   const quickstart_choice *choice, sifr_config **planned,
                                   sifr_plan_figures *figures, sifr_error *error) {
-    const char *folder = beside(a, "-offload", error);
+    const char *folder = quickstart_beside(a, "-offload", error);
     if (!folder) return SIFR_NO_MEMORY;
-    if (a->asks) printf("%s\n", error->message);
+    if (a->asks) say_reason(error->message);
     BASE_TRY(ask_text(a, "It does not fit in memory. A folder on a local disk for the rest", folder,
                       &a->nvme, error));
     bool there = base_is_directory(a->nvme);
@@ -240,8 +239,8 @@ static sifr_status plan(sifr_context *context, quickstart_answers *a,
 /* --- what is said --- */
 
 static void say_data(const quickstart_answers *a, const quickstart_choice *choice) {
-    char bytes[32], count[80];
-    printf("%-12s %s%s, %s%s%s%s: ", "data", a->data.items[0],
+    char bytes[32], count[80], shown[QUICKSTART_SHOWN];
+    printf("%-12s %s%s, %s%s%s%s: ", "data", quickstart_shown(a->data.items[0], shown),
            a->data.count > 1 ? " and others" : "",
            base_format_bytes((uint64_t)choice->guess.bytes, bytes),
            choice->guess.form ? " of the form " : "", choice->guess.form ? choice->guess.form : "",
@@ -306,7 +305,7 @@ static void command_text(const quickstart_answers *a, char *out, size_t size) {
 static sifr_status write_it(const quickstart_answers *a, const quickstart_choice *choice,
                             const sifr_config *planned, const sifr_plan_figures *figures,
                             sifr_error *error) {
-    char says[320], command[CLI_QUOTED + 96], head[CLI_QUOTED + 768];
+    char says[320], command[CLI_QUOTED + 96], head[CLI_QUOTED + 768], shown[QUICKSTART_SHOWN];
     plan_text(choice, figures, says, sizeof says);
     command_text(a, command, sizeof command);
     snprintf(head, sizeof head,
@@ -316,8 +315,9 @@ static sifr_status write_it(const quickstart_answers *a, const quickstart_choice
              command, says);
     BASE_TRY(quickstart_write(choice, planned, a->ranks, head, a->output, error));
     say_data(a, choice);
-    printf("%-12s %s\n%-12s %s: run it with\n%-12s %s\n", "plan", says, "config", a->output, "",
-           command);
+    printf("%-12s %s\n%-12s %s: run it with\n%-12s %s\n", "plan", says, "config",
+           quickstart_shown(a->output, shown), "", command);
+    printf("%-12s in %s\n", "result", quickstart_shown(a->run, shown));
     return SIFR_OK;
 }
 
@@ -352,13 +352,50 @@ static int quickstart(quickstart_answers *a) {
     return status == SIFR_OK ? SIFR_OK : cli_fail(name, &error);
 }
 
+/* Numbers begin at -1, so that a 0 that was given is told from none. */
+enum { NUMBERS = 5 };
+
+static int64_t *number_at(quickstart_answers *a, int index, const char **option) {
+    static const char *const names[NUMBERS] = {"seq-length", "ranks", "ranks-per-host",
+                                               "host-memory", "device-memory"};
+    int64_t *const values[NUMBERS] = {&a->length, &a->ranks, &a->ranks_per_host, &a->host_memory,
+                                      &a->device_memory};
+    if (option) *option = names[index];
+    return values[index];
+}
+
+static void begin_numbers(quickstart_answers *a) {
+    for (int i = 0; i < NUMBERS; i++) *number_at(a, i, NULL) = -1;
+}
+
+/* From here on 0 means that there is none. */
+static bool check_numbers(quickstart_answers *a, int *code) {
+    for (int i = 0; i < NUMBERS; i++) {
+        const char *option;
+        int64_t *value = number_at(a, i, &option);
+        if (*value == 0) {
+            *code =
+                cli_fail_with(name, SIFR_USAGE,
+                              "--%s 0: give 1 or more, or leave it out for the default", option);
+            return false;
+        }
+        if (*value < 0) *value = 0;
+    }
+    return true;
+}
+
 int cli_quickstart(int argc, char **argv) {
     quickstart_answers answers = {0};
     cli_option options[OPTIONS];
     bool yes = false;
     int code;
     make_options(&answers, &yes, options);
+    begin_numbers(&answers);
     if (!cli_parse(&usage, options, OPTIONS, argc, argv, NULL, &code)) return code;
+    if (!check_numbers(&answers, &code)) {
+        quickstart_free(&answers);
+        return code;
+    }
     answers.asks = !yes && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
     code = quickstart(&answers);
     quickstart_free(&answers);

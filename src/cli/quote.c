@@ -1,6 +1,9 @@
 #include "cli/quote.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "base/columns.h"
 
 static void put(char *out, size_t size, const char *text, size_t length) {
     size_t used = strlen(out);
@@ -9,14 +12,13 @@ static void put(char *out, size_t size, const char *text, size_t length) {
     out[used + length] = '\0';
 }
 
-char *cli_quote(const char *word, char *out, size_t size) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_./-+=:,@%";
-    out[0] = '\0';
-    if (word[0] && word[strspn(word, plain)] == '\0') {
-        put(out, size, word, strlen(word));
-        return out;
-    }
+/* Whether a terminal shows all of it, and acts on nothing. */
+static bool is_shown(const char *word) {
+    char shown[CLI_QUOTED + 16];
+    return strcmp(base_show_text(word, true, shown, sizeof shown), word) == 0;
+}
+
+static void put_quoted(const char *word, char *out, size_t size) {
     put(out, size, "'", 1);
     for (; *word; word++) {
         if (*word == '\'')
@@ -25,5 +27,29 @@ char *cli_quote(const char *word, char *out, size_t size) {
             put(out, size, word, 1);
     }
     put(out, size, "'", 1);
+}
+
+/* As bash, zsh and ksh read it, and POSIX of 2024. */
+static void put_escaped(const char *word, char *out, size_t size) {
+    put(out, size, "$'", 2);
+    for (; *word; word++) {
+        char byte[8];
+        bool plain = *word >= ' ' && *word <= '~' && *word != '\'' && *word != '\\';
+        int length = snprintf(byte, sizeof byte, plain ? "%c" : "\\%03o", (unsigned char)*word);
+        put(out, size, byte, (size_t)length);
+    }
+    put(out, size, "'", 1);
+}
+
+char *cli_quote(const char *word, char *out, size_t size) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./-+=:,@%";
+    out[0] = '\0';
+    if (word[0] && word[strspn(word, plain)] == '\0')
+        put(out, size, word, strlen(word));
+    else if (is_shown(word))
+        put_quoted(word, out, size);
+    else
+        put_escaped(word, out, size);
     return out;
 }

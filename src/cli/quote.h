@@ -2,14 +2,16 @@
 #ifndef CLI_QUOTE_H
 #define CLI_QUOTE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/file.h"
 
 /* Room for any path. */
-enum { CLI_QUOTED = 4 * BASE_PATH_LENGTH + 3 };
+enum { CLI_QUOTED = 4 * BASE_PATH_LENGTH + 4 };
 
-/* The word, between quotes where it needs them; returns out. */
+/* The word, between quotes where it needs them, and without what a terminal would act on; returns
+ * out. */
 char *cli_quote(const char *word, char *out, size_t size);
 
 #endif

@@ -63,8 +63,16 @@ holds lora.json '"target_modules":"all-linear"'
 expect 0 sifr plan --config rows.json --world-size 2 --json
 grep -q '"fits": true' out || fail "the plan of the config: $(cat out)"
 # What was there may have been edited.
+cp rows.json first
 start rows model chats.jsonl rows
 says 'rows.json was there: it is kept as rows.json.old'
+says 'result       in rows-run-2' # as the first has trained into rows-run
+cp rows.json second
+echo edited >>rows.json
+start rows model chats.jsonl rows
+says 'rows.json was there: it is kept as rows.json.old-2'
+cmp first rows.json.old && sed '$d' rows.json.old-2 | cmp - second || fail "an earlier config is lost"
+holds rows.json '"output": "rows-run-2"'
 
 # --- a model that does not fit in memory: its state goes to a disk, in a folder that is made ---
 sed 's/"hidden_size": 64/"hidden_size": 256/; s/"intermediate_size": 160/"intermediate_size": 640/
@@ -103,10 +111,12 @@ while True:
 print(seen)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 P
-expect 0 python3 ask.py 'nowhere|chats.jsonl|model|chats.jsonl||lora|one|1|1GiB|asked.json' \
+expect 0 python3 ask.py '|nowhere|chats.jsonl|model|chats.jsonl||lora|one|0|1|1GiB|asked.json' \
     "$SIFR" quickstart
+says 'This has no default: give one, or Ctrl-C to end.'
 says 'nowhere: no such file or folder'
 says 'ranks: '
+says 'give 1 or more'
 says 'What is learned: text, rows, preferences, labels or tags [rows]: '
 says 'What is trained: all weights, or adapters beside them (all, lora) [all]: '
 holds asked.json '"output": "asked-run"'
@@ -131,6 +141,31 @@ refused 2 '--learn songs: give auto, text, rows' --model model --data text.txt -
 refused 2 '--train some: give all or lora' --model model --data text.txt --train some
 refused 2 '--learn preferences: the rows have no rejected answer' --model model --data chats.jsonl --learn preferences
 refused 2 '--learn rows: the rows have a chosen and a rejected answer' --model model --data pairs.jsonl --learn rows
+for option in --seq-length --ranks --ranks-per-host --host-memory --device-memory; do
+    refused 2 "$option 0: give 1 or more, or leave it out for the default" --model model --data text.txt $option 0
+done
+# A folder for the run that `sifr train` would refuse.
+mkdir -p full empty locked
+touch full/mine file
+refused 2 '--run full: holds files, perhaps a run; give a new or empty folder' --model model --data text.txt --run full
+refused 2 '--run rows-run: holds files, perhaps a run' --model model --data text.txt --run rows-run
+refused 2 '--run file: not a folder' --model model --data text.txt --run file
+refused 1 '--run file/run: cannot look into it: Not a directory' --model model --data text.txt --run file/run
+refused 2 '--run model/.: the model folder itself' --model model --data text.txt --run model/.
+refused 2 "--run is empty: name the run's folder" --model model --data text.txt --run ''
+chmod 500 locked
+[ -w locked ] || refused 2 '--run locked/run: cannot be made in locked' --model model --data text.txt --run locked/run
+start empty model text.txt text --run empty
+start below model text.txt text --run new/below/run
+# What a terminal would act on is shown, and not sent: in lines, in the command, in messages.
+odd=$(printf 'o\033]0;owned\007\ndd')
+cp text.txt "$odd.txt"
+expect 0 sifr quickstart --model model --data "$odd.txt" --output "$odd.json" </dev/null
+says 'data         o\x1b]0;owned\x07\x0add.txt, '
+says "sifr train --config \$'o\\033]0;owned\\007\\012dd.json'"
+! LC_ALL=C grep -q $'\033\|\007' out "$odd.json" || fail "a sequence is sent: $(cat -v out)"
+eval "$(grep -o 'sifr train --config .*' out) --max-steps 2" >log 2>&1 || fail "the command: $(cat log)"
+refused 1 'no [2Jwhere: no such file or folder' --model "$(printf 'no\033[2Jwhere')" --data text.txt
 echo '{"foo": 1}' >odd.jsonl
 refused 1 'odd.jsonl: row 1, line 1: no known form: its fields are foo' --model model --data odd.jsonl
 refused 1 'nowhere: no such file or folder' --model nowhere --data text.txt

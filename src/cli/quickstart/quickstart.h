@@ -35,8 +35,13 @@ void quickstart_free(quickstart_answers *answers);
 
 /* --- questions (quickstart_ask.c) --- */
 
+/* A text from outside as a terminal may have it; returns out. */
+enum { QUICKSTART_SHOWN = 4 * BASE_PATH_LENGTH + 1024 };
+const char *quickstart_shown(const char *text, char out[QUICKSTART_SHOWN]);
+
 /* Asks with the default in brackets, and reads a line into *answer, which `answers` keep; an empty
- * line is the default. SIFR_USAGE where the input ends. */
+ * line is the default; where there is none, the question comes again. SIFR_USAGE where the input
+ * ends. */
 sifr_status quickstart_ask(quickstart_answers *answers, const char *question, const char *fallback,
                            const char **answer, sifr_error *error) SIFR_MUST_CHECK;
 
@@ -75,6 +80,15 @@ sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *a
 sifr_status quickstart_put(quickstart_choice *choice, const char *path, const char *value,
                            sifr_error *error, const char *why, ...)
     SIFR_PRINTF(5, 6) SIFR_MUST_CHECK;
+
+/* --- the run's folder (quickstart_run.c) --- */
+
+/* Sets answers->run. One that is given and that `sifr train` would refuse is SIFR_USAGE; without,
+ * it is the config's name and "-run", and "-2" and so on where that is in use. */
+sifr_status quickstart_choose_run(quickstart_answers *answers, sifr_error *error) SIFR_MUST_CHECK;
+
+/* The config's name without ".json", and `ending`; NULL: no memory. */
+const char *quickstart_beside(quickstart_answers *answers, const char *ending, sifr_error *error);
 
 /* --- the file (quickstart_write.c) --- */
 

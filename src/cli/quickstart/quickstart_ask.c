@@ -2,7 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/columns.h"
 #include "cli/quickstart/quickstart.h"
+#include "cli/terminal_kind.h"
+
+const char *quickstart_shown(const char *text, char out[QUICKSTART_SHOWN]) {
+    return base_show_text(text, cli_shows_utf8(), out, QUICKSTART_SHOWN);
+}
 
 const char *quickstart_keep(quickstart_answers *answers, const char *text, size_t length,
                             const char *ending, sifr_error *error) {
@@ -28,12 +34,12 @@ void quickstart_free(quickstart_answers *answers) {
     }
 }
 
-sifr_status quickstart_ask(quickstart_answers *answers, const char *question, const char *fallback,
-                           const char **answer, sifr_error *error) {
-    char *line = NULL;
+static sifr_status ask_once(quickstart_answers *answers, const char *question, const char *fallback,
+                            const char **answer, sifr_error *error) {
+    char *line = NULL, shown[QUICKSTART_SHOWN];
     size_t capacity = 0;
     if (fallback)
-        printf("%s [%s]: ", question, fallback);
+        printf("%s [%s]: ", question, quickstart_shown(fallback, shown));
     else
         printf("%s: ", question);
     fflush(stdout);
@@ -48,4 +54,13 @@ sifr_status quickstart_ask(quickstart_answers *answers, const char *question, co
     *answer = length ? quickstart_keep(answers, line, (size_t)length, "", error) : fallback;
     free(line);
     return length && !*answer ? SIFR_NO_MEMORY : SIFR_OK;
+}
+
+sifr_status quickstart_ask(quickstart_answers *answers, const char *question, const char *fallback,
+                           const char **answer, sifr_error *error) {
+    do {
+        BASE_TRY(ask_once(answers, question, fallback, answer, error));
+        if (!*answer) puts("This has no default: give one, or Ctrl-C to end.");
+    } while (!*answer);
+    return SIFR_OK;
 }

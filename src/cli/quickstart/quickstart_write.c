@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
 #include "cli/quickstart/quickstart.h"
@@ -190,12 +191,25 @@ static sifr_status check_same(const char *text, int64_t ranks, const json_t *eff
 
 /* What was there may have been edited. */
 static sifr_status put_aside(const char *path, sifr_error *error) {
-    char old[BASE_PATH_LENGTH];
+    enum { MOST = 1000 };
+    char old[BASE_PATH_LENGTH], shown[QUICKSTART_SHOWN], kept[QUICKSTART_SHOWN];
+    struct stat about;
+    int number = 1;
     if (!base_is_file(path)) return SIFR_OK;
-    if (snprintf(old, sizeof old, "%s.old", path) >= (int)sizeof old)
-        return base_fail(error, SIFR_USAGE, "%.80s…: the path is too long", path);
+    do {
+        char ending[16] = "";
+        if (number > 1) snprintf(ending, sizeof ending, "-%d", number);
+        if (snprintf(old, sizeof old, "%s.old%s", path, ending) >= (int)sizeof old)
+            return base_fail(error, SIFR_USAGE, "%.80s…: the path is too long", path);
+    } while (lstat(old, &about) == 0 && number++ < MOST);
+    if (number > MOST)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: %d earlier ones are kept beside it; remove some, or give another "
+                         "--output",
+                         path, (int)MOST);
     BASE_TRY(base_copy_file(path, old, error));
-    printf("%-12s %s was there: it is kept as %s\n", "config", path, old);
+    printf("%-12s %s was there: it is kept as %s\n", "config", quickstart_shown(path, shown),
+           quickstart_shown(old, kept));
     return SIFR_OK;
 }
 
