@@ -37,7 +37,9 @@ assert kept["wire"]["gathered"]["bytes"] == kept["wire"]["gathered"]["planned"] 
 P
 report one --output one.html
 reads one.html one
-shows "No trace: give the run --trace"
+shows "trace.json: not there; give the run --trace"
+[ "$(grep -c 'trace.json: not' text.out)" = 1 ] && [ "$(wc -l <err)" = 1 ] || fail "what is not there: $(cat err)"
+grep -q '^sifr report: one: not there: plan.json, trace.json; the page says what each is for$' err || fail "$(cat err)"
 shows "8 a checkpoint, which is there"
 shows "sifr_config.json"
 shows "In no record, and so without a chart: loss_scale."
@@ -73,6 +75,35 @@ report one two --output both.html
 reads both.html one two
 report two --trace trace.json --output given.html
 cmp two.html given.html || fail "a trace that is given by name makes another page"
+[ ! -s err ] || fail "nothing is missing: $(cat err)"
+# Parts that are there and of no use: each is named once, in the page and on standard error, with why.
+broken() { # FILE SAYS
+    report torn --output torn.html
+    reads torn.html torn
+    shows "cannot be used: torn/$1: $2"
+    [ "$(grep -c "torn/$1" text.out)" = 1 ] || fail "$1 is named more than once: $(cat text.out)"
+    [ "$(grep -c "warning: a file of a run cannot be used: torn/$1: $2" err)" = 1 ] || fail "$1: $(cat err)"
+    ! grep -q "not there: .*$1" err || fail "$1 is there: $(cat err)"
+    rm -r "torn/$1"
+}
+cp -r two torn
+head -c 100 two/summary.json >torn/summary.json
+broken summary.json ""
+: >torn/plan.json
+broken plan.json ""
+echo '[]' >torn/plan.json
+broken plan.json "no JSON object"
+echo '{"a": 1}' >torn/trace.json
+broken trace.json "it has no step of sifr"
+mkdir torn/trace.json
+broken trace.json "a directory, not a regular file"
+echo x >torn/sifr_config.json
+broken sifr_config.json ""
+echo x >torn/checkpoint-8/manifest.json
+broken checkpoint-8/manifest.json ""
+report torn --output torn.html
+grep -q 'not there: summary.json, sifr_config.json, plan.json, trace.json;' err || fail "$(cat err)"
+grep -q 'torn/checkpoint-8/manifest.json: is not there' err || fail "$(cat err)"
 
 # --- summary.json says how a run ended: by itself, by a signal, by an error, by a kill ---
 state() { sed -n 's/^  "state": "\(.*\)",$/\1/p' "$1/summary.json" 2>/dev/null; }

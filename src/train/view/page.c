@@ -177,16 +177,28 @@ static void put_charts(page_state *page, const train_page_result *out) {
     train_html_put(html, "</section>\n");
 }
 
-static sifr_status put_trace(page_state *page, size_t number, sifr_error *error) {
+static sifr_status open_trace(const page_state *page, size_t number, train_view_trace *trace,
+                              sifr_error *error) {
     const char *given = page->request->trace;
-    train_view_trace trace;
     char path[BASE_PATH_LENGTH];
     if (given)
         snprintf(path, sizeof path, "%s", given);
     else
         BASE_TRY(base_path_join(path, page->runs[number].path, "trace.json", error));
-    sifr_status status = train_view_trace_open(&trace, path, SPANS / page->detailed, error);
-    if (status == SIFR_OK) train_page_trace(&page->html, &trace, number);
+    return train_view_trace_open(trace, path, SPANS / page->detailed, error);
+}
+
+static sifr_status put_run(page_state *page, size_t number, sifr_error *error) {
+    const train_view_run *run = &page->runs[number];
+    train_html *html = &page->html;
+    train_view_trace trace = {0};
+    sifr_status status = open_trace(page, number, &trace, error);
+    if (status == SIFR_OK) {
+        train_page_files(html, run, &trace, page->request->log);
+        train_page_trace(html, &trace, number);
+        train_page_plan(html, run);
+        train_page_details(html, run);
+    }
     train_view_trace_close(&trace);
     return status;
 }
@@ -218,9 +230,7 @@ static sifr_status put_details(page_state *page, sifr_error *error) {
         if (train_html_reached(html, TRAIN_PAGE_BYTES)) {
             train_html_put(html, "<p>The rest is left out: a report has at most 5 MiB.</p>\n");
         } else {
-            BASE_TRY(put_trace(page, i, error));
-            train_page_plan(html, &page->runs[i]);
-            train_page_details(html, &page->runs[i]);
+            BASE_TRY(put_run(page, i, error));
         }
         train_html_put(html, "</section>\n");
     }

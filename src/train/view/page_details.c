@@ -40,8 +40,7 @@ static void put_rows(train_html *html, const json_t *object) {
 
 static void put_model(train_html *html, const train_view_run *run) {
     if (!run->model && !run->agree && !run->notes) {
-        train_html_put(html, "<p>Model and machine: the folder has neither config.json nor a "
-                             "checkpoint.</p>\n");
+        train_html_put(html, "<p>Model and machine: not known.</p>\n");
         return;
     }
     train_html_put(html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"Model "
@@ -52,16 +51,13 @@ static void put_model(train_html *html, const train_view_run *run) {
     put_rows(html, run->agree);
     put_rows(html, run->notes);
     train_html_put(html, "</tbody></table></div>\n");
-    if (!run->notes)
-        train_html_put(html, "<p>Machine: only checkpoints name it, and the folder has none that "
-                             "can be read.</p>\n");
+    if (!run->notes) train_html_put(html, "<p>Machine: not known.</p>\n");
 }
 
 /* What a run writes as its steps begin, and again as it ends. */
 static void put_summary(train_html *html, const train_view_run *run) {
     if (!run->summary) {
-        train_html_put(html, "<p>What did the work: the folder has no summary.json, which runs "
-                             "write.</p>\n");
+        train_html_put(html, "<p>What did the work: not known.</p>\n");
         return;
     }
     train_html_put(html, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
@@ -104,10 +100,7 @@ static void put_events(train_html *html, const train_view_run *run) {
 }
 
 static void put_file(train_html *html, const char *name, const json_t *value) {
-    if (!value) {
-        train_html_putf(html, "<p>%s: not there, or not readable.</p>\n", name);
-        return;
-    }
+    if (!value) return;
     char *text = json_dumps(value, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     size_t size = text ? strlen(text) : 0;
     train_html_putf(html,

@@ -1,5 +1,5 @@
 /* Of summary.json, which a run writes, and of plan.json (`sifr plan --json`), where somebody put
- * it: memory and wire, planned and measured. */
+ * it: memory and wire, planned and measured. What is not there is named in page_files.c. */
 #include <jansson.h>
 #include <math.h>
 #include <stdint.h>
@@ -83,8 +83,7 @@ static void put_memory(train_html *html, const train_view_run *run) {
         put_classes(html, json_object_get(run->plan, "classes"), number_in(run->plan, "peak_bytes"),
                     "Planned, of a rank at the peak of a step (plan.json)");
     else
-        train_html_put(html,
-                       "<p>By class: the folder has no summary.json, which runs write.</p>\n");
+        train_html_put(html, "<p>By class: not known.</p>\n");
     begin(html, "Memory in all", "Of a rank",
           "<th scope=\"col\">memory</th><th scope=\"col\">bytes"
           "</th>");
@@ -182,8 +181,7 @@ void train_page_plan(train_html *html, const train_view_run *run) {
     if (json_object_size(wire))
         put_operations(html, wire);
     else
-        train_html_put(html, "<p>Of the whole run: the folder has no summary.json, which runs "
-                             "write.</p>\n");
+        train_html_put(html, "<p>Of the whole run: not known.</p>\n");
     put_groups(html, json_object_get(wire, "groups"));
     if (json_object_size(mesh)) put_axes(html, mesh);
 }

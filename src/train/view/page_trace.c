@@ -173,19 +173,8 @@ static void put_timeline(train_html *html, const train_view_trace *t, size_t num
 }
 
 void train_page_trace(train_html *html, const train_view_trace *t, size_t number) {
+    if (!t->there || t->why[0]) return; /* page_files.c names it */
     train_html_put(html, "<h3>Time, wire and timeline of traced steps</h3>\n");
-    if (!t->there) {
-        train_html_put(html, "<p>No trace: give the run <code>--trace RUN/trace.json</code>, and "
-                             "the report has time by class and unit, wire by operation, and the "
-                             "timeline of a step.</p>\n");
-        return;
-    }
-    if (t->why[0] || !t->steps_of_ranks) {
-        train_html_put(html, "<p>The trace cannot be used: <bdi>");
-        train_html_text(html, t->why[0] ? t->why : "it has no step of sifr");
-        train_html_put(html, "</bdi></p>\n");
-        return;
-    }
     if (t->bad_lines)
         train_html_putf(html,
                         "<p>%" PRId64 " lines of the trace are no events, and are passed "

@@ -139,12 +139,12 @@ static int64_t count_in(const json_t *object, const char *key) {
 }
 
 static void take_summary(train_view_follow *f) {
-    json_t *summary = train_view_run_file(f->path, "summary.json"), *config = NULL;
+    json_t *summary = train_view_run_file(f->path, "summary.json", NULL), *config = NULL;
     const char *why = json_string_value(json_object_get(summary, "error"));
     f->state = state_in(summary);
     f->total_steps = count_in(summary, "total_steps");
     snprintf(f->why, sizeof f->why, "%s", why && f->state == TRAIN_VIEW_FAILED ? why : "");
-    if (!summary) config = train_view_run_file(f->path, "sifr_config.json");
+    if (!summary) config = train_view_run_file(f->path, "sifr_config.json", NULL);
     if (config) f->total_steps = count_in(json_object_get(config, "sifr"), "max_steps");
     json_decref(summary);
     json_decref(config);

@@ -1,9 +1,11 @@
 #include "train/view/view_run.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/folder_file.h"
@@ -133,18 +135,30 @@ sifr_status train_view_run_take(void *user, const char *line, size_t size, sifr_
 
 /* --- beside the records --- */
 
-/* A file of a folder that others may have written: what cannot be read is left NULL, and the page
- * says that it is not there. */
-static json_t *load(const char *folder, const char *name, size_t limit) {
+/* A file of a folder that others may have written. */
+static json_t *load(const char *folder, const char *name, size_t limit, train_view_part *part) {
     char path[BASE_PATH_LENGTH];
+    struct stat about;
     json_t *out = NULL;
-    sifr_error reason;
-    if (base_folder_file(folder, name, path, NULL) != SIFR_OK) return NULL;
-    return base_json_load(path, limit, &out, &reason) == SIFR_OK ? out : NULL;
+    sifr_error reason = {0};
+    *part = (train_view_part){0};
+    if (base_path_join(path, folder, name, &reason) == SIFR_OK && lstat(path, &about) != 0 &&
+        errno == ENOENT)
+        return NULL;
+    sifr_status status = base_folder_file(folder, name, path, &reason);
+    if (status == SIFR_OK) status = base_json_load(path, limit, &out, &reason);
+    if (status == SIFR_OK && !json_is_object(out)) {
+        status = base_fail(&reason, SIFR_FAILED, "%s: no JSON object", path);
+        json_decref(out);
+    }
+    part->there = status == SIFR_OK;
+    snprintf(part->why, sizeof part->why, "%.255s", reason.message);
+    return part->there ? out : NULL;
 }
 
-json_t *train_view_run_file(const char *path, const char *name) {
-    return load(path, name, CONFIG_BYTES);
+json_t *train_view_run_file(const char *path, const char *name, train_view_part *part) {
+    train_view_part unused;
+    return load(path, name, CONFIG_BYTES, part ? part : &unused);
 }
 
 /* The N of "checkpoint-N"; -1: another name. */
@@ -160,7 +174,10 @@ static int64_t checkpoint_step(const char *name) {
 
 /* Of the manifest, whose list of files and ranges may be long, what is shown. */
 static void read_manifest(train_view_run *run, const char *folder) {
-    json_t *manifest = load(folder, "manifest.json", MANIFEST_BYTES);
+    train_view_part *part = &run->parts[TRAIN_VIEW_MANIFEST];
+    json_t *manifest = load(folder, "manifest.json", MANIFEST_BYTES, part);
+    if (!part->there && !part->why[0])
+        snprintf(part->why, sizeof part->why, "%.200s/manifest.json: is not there", folder);
     run->agree = json_incref(json_object_get(manifest, "agree"));
     run->notes = json_incref(json_object_get(manifest, "notes"));
     json_decref(manifest);
@@ -215,10 +232,11 @@ static sifr_status read_records(train_view_run *run, sifr_error *error) {
 static void read_details(train_view_run *run) {
     find_checkpoints(run);
     qsort(run->events, run->event_count, sizeof *run->events, by_step);
-    run->config = train_view_run_file(run->path, "sifr_config.json");
-    run->model = train_view_run_file(run->path, "config.json");
-    run->plan = train_view_run_file(run->path, "plan.json");
-    run->summary = train_view_run_file(run->path, "summary.json");
+    run->summary = train_view_run_file(run->path, "summary.json", &run->parts[TRAIN_VIEW_SUMMARY]);
+    run->config =
+        train_view_run_file(run->path, "sifr_config.json", &run->parts[TRAIN_VIEW_CONFIG]);
+    run->model = train_view_run_file(run->path, "config.json", &run->parts[TRAIN_VIEW_MODEL]);
+    run->plan = train_view_run_file(run->path, "plan.json", &run->parts[TRAIN_VIEW_PLAN]);
 }
 
 sifr_status train_view_run_begin(train_view_run *run, const char *path, size_t capacity,

@@ -16,6 +16,22 @@ enum {
     TRAIN_VIEW_EVENTS = 200 /* likewise */
 };
 
+/* What a folder has beside its records. */
+typedef enum train_view_file {
+    TRAIN_VIEW_SUMMARY,  /* summary.json: what a run writes as it begins and ends */
+    TRAIN_VIEW_CONFIG,   /* sifr_config.json */
+    TRAIN_VIEW_MODEL,    /* config.json */
+    TRAIN_VIEW_MANIFEST, /* of the newest checkpoint */
+    TRAIN_VIEW_PLAN,     /* plan.json: what `sifr plan --json` prints */
+    TRAIN_VIEW_FILES
+} train_view_file;
+
+/* Neither there nor broken: it is not in the folder. */
+typedef struct train_view_part {
+    bool there;    /* and read */
+    char why[256]; /* it is there, and of no use */
+} train_view_part;
+
 typedef struct train_view_event {
     int64_t step;
     char what[96];
@@ -38,10 +54,10 @@ typedef struct train_view_run {
     int64_t events_left_out, resumes;
     double seconds, since; /* of the whole run; of the process that is read now */
     double skipped;
-    json_t *config, *model; /* sifr_config.json, config.json; NULL: not there, as the next ones */
+    train_view_part parts[TRAIN_VIEW_FILES];
+    json_t *config, *model; /* objects; NULL: not there, as the next ones */
     json_t *agree, *notes;  /* of the newest checkpoint's manifest */
-    json_t *plan;           /* plan.json: what `sifr plan --json` prints */
-    json_t *summary;        /* summary.json: what a run writes as it begins and ends */
+    json_t *plan, *summary;
 } train_view_run;
 
 /* A folder that cannot be read is no error: run->why has it. `details`: also what is beside the
@@ -60,8 +76,9 @@ sifr_status train_view_run_take(void *run, const char *line, size_t size,
 /* The step of the folder's newest checkpoint; -1: it has none. */
 int64_t train_view_newest_checkpoint(const char *path);
 
-/* A file of JSON that the folder has itself, of at most 256 KiB; NULL: none that can be read. */
-json_t *train_view_run_file(const char *path, const char *name);
+/* An object of JSON in a file that the folder has itself, of at most 256 KiB; NULL: none that can
+ * be read, and *part (may be NULL) says why. */
+json_t *train_view_run_file(const char *path, const char *name, train_view_part *part);
 
 /* NULL: the run has no such key. */
 const train_view_series *train_view_run_find(const train_view_run *run, const char *key);

@@ -1,10 +1,12 @@
 #include "train/view/view_trace.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/heap.h"
@@ -175,7 +177,9 @@ sifr_status train_view_trace_open(train_view_trace *t, const char *path, size_t 
                                   sifr_error *error) {
     train_view_lines lines;
     sifr_error reason = {0};
-    *t = (train_view_trace){.span_capacity = spans, .step = -1, .there = base_is_file(path)};
+    struct stat about;
+    *t = (train_view_trace){.span_capacity = spans, .step = -1};
+    t->there = lstat(path, &about) == 0 || errno != ENOENT;
     if (!t->there) return SIFR_OK;
     for (int i = 0; i < TRAIN_VIEW_TABLES; i++)
         BASE_TRY(base_alloc(TRAIN_VIEW_SUMS, sizeof *t->sums[i], &t->sums[i], error));
@@ -184,7 +188,9 @@ sifr_status train_view_trace_open(train_view_trace *t, const char *path, size_t 
     sifr_status status = train_view_each_line(path, t, take_line, &lines, &reason);
     t->bad_lines += lines.passed;
     if (status == SIFR_NO_MEMORY) return base_fail(error, status, "%s", reason.message);
-    if (status != SIFR_OK) snprintf(t->why, sizeof t->why, "%s", reason.message);
+    if (status == SIFR_OK && !t->steps_of_ranks)
+        base_set_error(&reason, SIFR_FAILED, "%.800s: it has no step of sifr", path);
+    snprintf(t->why, sizeof t->why, "%s", reason.message);
     return SIFR_OK;
 }
 

@@ -38,7 +38,7 @@ typedef struct train_view_track {
 
 typedef struct train_view_trace {
     bool there;                  /* the file; else nothing below */
-    char why[SIFR_ERROR_LENGTH]; /* it is there and cannot be read, or not whole; else "" */
+    char why[SIFR_ERROR_LENGTH]; /* it is there, and cannot be read or has no step; else "" */
     train_view_sum *sums[TRAIN_VIEW_TABLES];
     size_t sum_count[TRAIN_VIEW_TABLES];
     int64_t sums_left_out, tracks_left_out, spans_left_out, bad_lines;
