@@ -59,6 +59,12 @@ bool config_value_is_auto(const json_t *value);
 void config_real_text(double value, char out[40]);
 /* Compact JSON on one line, cut to `size`; returns out. */
 char *config_value_text(const json_t *value, char *out, size_t size);
+
+/* Whether keys of this name have tokens or passwords, in any program's config. */
+bool config_names_secret(const char *name);
+
+/* Whether a value of this key is for no message and no file; value: may be NULL. */
+bool config_is_secret(const config_key *key, const json_t *value);
 /* `text` in quotes and on one line, cut to `size`; returns out. */
 char *config_quote(const char *text, char *out, size_t size);
 bool config_value_equal(const json_t *a, const json_t *b);

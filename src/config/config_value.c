@@ -133,6 +133,47 @@ static void config_expected(const config_key *key, char out[400]) {
     }
 }
 
+bool config_names_secret(const char *name) {
+    static const char *const parts[] = {"api_key",    "apikey",       "hub_token", "hf_token",
+                                        "auth_token", "access_token", "password",  "secret",
+                                        "webhook",    "credential"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strcasestr(name, parts[i])) return true;
+    return strcasecmp(name, "token") == 0;
+}
+
+static bool config_has_secret(const json_t *value) {
+    const char *name;
+    json_t *member;
+    size_t i;
+    json_object_foreach((json_t *)(uintptr_t)value, name,
+                        member) if (config_names_secret(name) ||
+                                    config_has_secret(member)) return true;
+    json_array_foreach(value, i, member) if (config_has_secret(member)) return true;
+    return false;
+}
+
+bool config_is_secret(const config_key *key, const json_t *value) {
+    return key->secret || (key->status == CONFIG_NO_EFFECT && config_has_secret(value));
+}
+
+/* What has the wrong type may be a login that was put in a wrong place: where people put those, the
+ * message has its type alone. */
+static const char *config_wrong_text(const config_key *key, const json_t *value, char *out,
+                                     size_t size) {
+    static const char *const places[] = {"sifr.mlflow", "wandb", "comet", "swanlab"};
+    bool hidden = key->secret || config_has_secret(value);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        hidden |= strncmp(key->path, places[i], strlen(places[i])) == 0;
+    if (!hidden || json_is_boolean(value)) return config_value_text(value, out, size);
+    snprintf(out, size, "%s, which is not shown",
+             json_is_string(value)   ? "a string"
+             : json_is_number(value) ? "a number"
+             : json_is_array(value)  ? "a list"
+                                     : "an object");
+    return out;
+}
+
 static sifr_status config_value_wrong(const config_key *key, const json_t *value, const char *where,
                                       sifr_error *error) {
     char expected[400], text[96];
@@ -141,7 +182,7 @@ static sifr_status config_value_wrong(const config_key *key, const json_t *value
         return base_fail(error, SIFR_USAGE, "%s: %s is beyond what fp32 has, %g; give less", where,
                          config_value_text(value, text, sizeof text), (double)FLT_MAX);
     config_expected(key, expected);
-    config_value_text(value, text, sizeof text);
+    config_wrong_text(key, value, text, sizeof text);
     if (key->fallback) {
         return base_fail(error, SIFR_USAGE, "%s must be %s, not %s; its default is %s", where,
                          expected, text, key->fallback);

@@ -5,10 +5,12 @@
 /* Of a section that is off, too: neither --dry-run nor the output's sifr_config.json has it. */
 static void a_secret_is_shown_nowhere(void **state) {
     (void)state;
-    config_case *c = config_case_text("{\"comet\": {\"api_key\": \"sesame\", \"project\": \"p\"}}");
+    config_case *c = config_case_text("{\"comet\": {\"api_key\": \"sesame\", \"project\": \"p\"}, "
+                                      "\"swanlab\": {\"login\": [{\"api_key\": \"sesame\"}]}}");
     assert_int_equal(c->status, SIFR_OK);
     assert_null(strstr(c->lines, "sesame"));
     assert_non_null(strstr(c->lines, "comet.api_key = (not shown): "));
+    assert_non_null(strstr(c->lines, "swanlab = (not shown): "));
     json_t *effective = config_effective(&c->config);
     char *text = json_dumps(effective, 0);
     assert_null(strstr(text, "sesame"));
@@ -33,8 +35,44 @@ static void services_are_asked_for(void **state) {
     config_case_free(c);
 }
 
+/* What has the wrong type may be a token; its place and its type suffice. */
+static void a_misplaced_secret_is_shown_nowhere(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"sifr\": {\"mlflow\": \"sesame\"}}",
+        "{\"sifr\": {\"mlflow\": {\"token\": \"sesame\"}}}",
+        "{\"sifr\": {\"mlflow_artifacts\": \"sesame\"}}",
+        "{\"wandb\": \"sesame\"}",
+        "{\"comet\": {\"enabled\": \"sesame\"}}",
+        "{\"comet\": {\"api_key\": [\"sesame\"]}}",
+        "{\"sifr\": {\"seq_length\": [{\"hf_token\": \"sesame\"}]}}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        config_case *c = config_case_text(texts[i]);
+        assert_int_equal(c->status, SIFR_USAGE);
+        if (strstr(c->error.message, "sesame")) fail_msg("%s", c->error.message);
+        assert_non_null(strstr(c->error.message, ", which is not shown"));
+        config_case_free(c);
+    }
+    config_refused("{\"sifr\": {\"mlflow\": \"sesame\"}}",
+                   "ds.json: sifr.mlflow must be true or false or \"auto\", not a string, which is "
+                   "not shown; its default is false");
+}
+
+/* A hint that leads to what is refused helps nobody. */
+static void no_hint_leads_to_a_refused_key(void **state) {
+    (void)state;
+    config_case *c = config_case_text("{\"api_key\": \"sesame\"}");
+    assert_int_equal(c->status, SIFR_USAGE);
+    assert_null(strstr(c->error.message, "comet"));
+    assert_null(strstr(c->error.message, "sesame"));
+    assert_non_null(strstr(c->error.message, "ds.json: unknown key api_key; "));
+    config_case_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_secret_is_shown_nowhere),
+                                       cmocka_unit_test(a_misplaced_secret_is_shown_nowhere),
+                                       cmocka_unit_test(no_hint_leads_to_a_refused_key),
                                        cmocka_unit_test(services_are_asked_for)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

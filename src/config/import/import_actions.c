@@ -52,18 +52,8 @@ static void note_said(import_state *s, const char *key) {
     json_object_set_new(s->said, name, json_true());
 }
 
-/* Keys of tokens and passwords, in any program's config. */
-static bool is_secret(const char *key) {
-    static const char *const parts[] = {"api_key",    "apikey",       "hub_token", "hf_token",
-                                        "auth_token", "access_token", "password",  "secret",
-                                        "webhook",    "credential"};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (strcasestr(key, parts[i])) return true;
-    return strcasecmp(key, "token") == 0;
-}
-
 char *import_value_text(const char *key, const json_t *value, char *out, size_t size) {
-    if (!is_secret(key) || !json_is_string(value) || !*json_string_value(value))
+    if (!config_names_secret(key) || !json_is_string(value) || !*json_string_value(value))
         return config_value_text(value, out, size);
     snprintf(out, size, "\"…\"");
     return out;

@@ -44,6 +44,11 @@ static bool config_is_member(const char *path, const char *prefix) {
            !strchr(path + length + 1, '.');
 }
 
+/* Whether a message may lead to it: not to an old name, nor to what is refused with any value. */
+static bool config_is_hint(const config_key *key) {
+    return key->status != CONFIG_ALIAS && key->status != CONFIG_REMOVED;
+}
+
 /* The row whose last part is nearest to `name`: of the section first, then of any; *rows is how
  * many have exactly this name. NULL where nothing is near. */
 static const config_key *config_nearest_key(const char *prefix, const char *name, size_t *rows) {
@@ -54,7 +59,7 @@ static const config_key *config_nearest_key(const char *prefix, const char *name
         *rows = 0;
         for (size_t i = 0; i < config_key_count() && count < 512; i++) {
             const config_key *key = config_key_at(i);
-            if (key->status == CONFIG_ALIAS) continue;
+            if (!config_is_hint(key)) continue;
             if (round == 0 && !config_is_member(key->path, prefix)) continue;
             keys[count] = key;
             candidates[count] = config_key_leaf(key);
@@ -88,7 +93,7 @@ static const config_key *config_longer_key(const char *prefix, const char *name)
     for (size_t i = 0; length && i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         const char *leaf = config_key_leaf(key);
-        if (key->status == CONFIG_ALIAS || !config_is_member(key->path, prefix)) continue;
+        if (!config_is_hint(key) || !config_is_member(key->path, prefix)) continue;
         if (strncmp(leaf, name, length) == 0 && leaf[length] == '_') return key;
     }
     return NULL;

@@ -37,7 +37,7 @@ static void config_explain_key(const sifr_config *config, size_t index, char *li
     config_verdict verdict = config_setting_verdict(config, index, &gate);
     bool resolved = verdict == CONFIG_ACTS;
     const json_t *shown = resolved ? config_shown(setting) : setting->given;
-    if (shown && key->secret)
+    if (shown && config_is_secret(key, shown))
         snprintf(text, sizeof text, "(not shown)");
     else if (shown)
         config_value_text(shown, text, sizeof text);
@@ -185,8 +185,9 @@ static json_t *config_collect(const sifr_config *config, bool all) {
     for (size_t i = 0; root && i < config_key_count(); i++) {
         const config_key *key = config_key_at(i);
         const config_setting *setting = &config->settings[i];
-        bool mine = key->type != CONFIG_SECTION && !key->secret && key->status != CONFIG_ALIAS &&
-                    !key->over && strcmp(key->path, "sifr.resume") != 0;
+        bool mine = key->type != CONFIG_SECTION && !config_is_secret(key, setting->given) &&
+                    key->status != CONFIG_ALIAS && !key->over &&
+                    strcmp(key->path, "sifr.resume") != 0;
         if (!mine || !config_setting_applies(config, i)) continue;
         bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS;
         const json_t *value = acts ? config_shown(setting) : all ? setting->given : NULL;
