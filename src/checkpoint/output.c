@@ -40,6 +40,7 @@ static sifr_status check_folder(const char *path, const char *model, bool resume
     struct stat info, other;
     char **names;
     size_t count;
+    if (!path[0]) return base_fail(error, SIFR_USAGE, "--output is empty: name the run's folder");
     if (stat(path, &info) != 0) {
         if (errno == ENOENT) return SIFR_OK;
         return base_fail_errno(error, errno, "%s: cannot look into the output folder", path);

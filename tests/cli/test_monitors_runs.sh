@@ -58,6 +58,12 @@ for ranks in 1 2; do
     grep -q 'csv_monitor.output_path: text: cannot create the directory: .*; give a folder that can' err ||
         fail "$(cat err)"
     [ ! -e refused ] || fail "a refused run left $(find refused)"
+    config ""
+    train_llama 2 refused $ranks --prometheus-file ""
+    grep -q '^sifr train: prometheus_file is empty: name a file, such as run.prom, or leave it out$' err ||
+        fail "$(cat err)"
+    train_llama 2 "" $ranks
+    grep -q "^sifr train: --output is empty: name the run's folder$" err || fail "$(cat err)"
 done
 
 # --- Prometheus: the page of a run under way; another run cannot have its port ---

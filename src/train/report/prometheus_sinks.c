@@ -45,6 +45,10 @@ static sifr_status write_file(const prometheus_file *f, sifr_error *error) {
 static sifr_status open_file(const train_report_settings *settings, void **out, sifr_error *error) {
     prometheus_file *f;
     sifr_error reason = {0};
+    if (!*settings->config->prometheus_file)
+        return base_fail(
+            error, SIFR_USAGE,
+            "prometheus_file is empty: name a file, such as run.prom, or leave it out");
     BASE_TRY(base_alloc(1, sizeof *f, &f, error));
     *f = (prometheus_file){.state = begin(settings), .path = settings->config->prometheus_file};
     *out = f;
