@@ -174,8 +174,8 @@ static void print_summary(train_lines *lines, const sifr_train_outcome *o) {
     }
     if (o->steps > o->first_step)
         say(lines,
-            "done: %s, %s tokens in %.1f s, %s tokens/s; memory %s planned, %s "
-            "measured",
+            "done: %s, %s tokens in %.1f s, %s tokens/s without evaluations and saves; memory %s "
+            "planned, %s measured",
             base_format_counted(o->steps - o->first_step, "step", steps),
             base_format_count(o->tokens, tokens), o->seconds,
             base_format_count((int64_t)((double)o->tokens / o->step_seconds), rate),

@@ -35,6 +35,16 @@ assert kept == printed and kept["state"] == "done", (printed, kept)
 assert sum(kept["planned_classes"].values()) <= kept["planned_bytes"], kept
 assert kept["wire"]["gathered"]["bytes"] == kept["wire"]["gathered"]["planned"] > 0, kept
 P
+# docs/report.md has its keys, and no others.
+keys() { # NAME…: of these files
+    python3 -c '
+import json, re, sys
+page = open(sys.argv[1]).read().split("| key | of | value |\n|---|---|---|\n")[1].split("\n\n")[0]
+listed = set(re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in page.split("\n"))))
+kept = set().union(*(json.load(open(name)) for name in sys.argv[2:]))
+assert kept == listed, (kept - listed, listed - kept)' "$SOURCE/docs/report.md" "$@" ||
+        fail "docs/report.md: other keys than summary.json"
+}
 report one --output one.html
 reads one.html one
 shows "trace.json: not there; give the run --trace"
@@ -134,6 +144,7 @@ expect 1 "$SIFR" train --config wild.json --model llama --data text --output wil
     --max-steps 300
 [ "$(state wild)" = failed ] || fail "a run that diverges: $(cat wild/summary.json)"
 grep -q '"error": "100 steps in a row were skipped' wild/summary.json || fail "$(cat wild/summary.json)"
+keys two/summary.json wild/summary.json
 
 # --- a resumed run, and one that is going on ---
 cp -r one cut

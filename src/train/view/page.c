@@ -23,15 +23,16 @@ typedef struct page_state {
 } page_state;
 
 /* Those that sifr records; what else a log has follows under its own name. */
-static const train_chart charts[] = {{"loss", "Loss", TRAIN_PLAIN},
-                                     {"eval_loss", "Loss of evaluations", TRAIN_PLAIN},
-                                     {"learning_rate", "Learning rate", TRAIN_PLAIN},
-                                     {"grad_norm", "Norm of the gradient", TRAIN_PLAIN},
-                                     {"tokens_per_second", "Tokens a second", TRAIN_PLAIN},
-                                     {"limit_share", "Share of the machine's limit", TRAIN_SHARE},
-                                     {"memory_bytes", "Memory, measured", TRAIN_BYTES},
-                                     {"loss_scale", "Loss scale", TRAIN_PLAIN},
-                                     {"eval_perplexity", "Perplexity of evaluations", TRAIN_PLAIN}};
+static const train_chart charts[] = {
+    {"loss", "Loss", TRAIN_PLAIN},
+    {"eval_loss", "Loss of evaluations", TRAIN_PLAIN},
+    {"learning_rate", "Learning rate", TRAIN_PLAIN},
+    {"grad_norm", "Norm of the gradient", TRAIN_PLAIN},
+    {"tokens_per_second", "Tokens a second, without evaluations and saves", TRAIN_PLAIN},
+    {"limit_share", "Share of the machine's limit", TRAIN_SHARE},
+    {"memory_bytes", "Memory, measured", TRAIN_BYTES},
+    {"loss_scale", "Loss scale", TRAIN_PLAIN},
+    {"eval_perplexity", "Perplexity of evaluations", TRAIN_PLAIN}};
 enum { KNOWN = sizeof charts / sizeof *charts };
 
 /* Counters that the table of runs has. */

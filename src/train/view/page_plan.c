@@ -118,7 +118,8 @@ static void put_operations(train_html *html, const json_t *wire) {
     const char *key;
     json_t *value;
     int rows = 0;
-    begin(html, "Wire of the run", "By operation, of the whole run (summary.json)",
+    begin(html, "Wire of the run",
+          "By operation, since the run began or was resumed (summary.json)",
           "<th scope=\"col\">operation</th>" OPERATION_HEADS);
     json_object_foreach((json_t *)(uintptr_t)wire, key, value) {
         if (!json_is_object(value) || !strcmp(key, "groups") || rows++ >= MOST) continue;
@@ -139,7 +140,8 @@ static void put_groups(train_html *html, const json_t *groups) {
     int rows = 0;
     if (!json_object_size(groups)) return;
     begin(html, "Wire of the run by axis",
-          "By axis of the mesh and operation, of the whole run (summary.json)",
+          "By axis of the mesh and operation, since the run began or was resumed "
+          "(summary.json)",
           "<th scope=\"col\">axis</th><th scope=\"col\">operation</th>" OPERATION_HEADS);
     json_object_foreach((json_t *)(uintptr_t)groups, axis, of) {
         json_object_foreach(of, name, value) {
@@ -181,7 +183,7 @@ void train_page_plan(train_html *html, const train_view_run *run) {
     if (json_object_size(wire))
         put_operations(html, wire);
     else
-        train_html_put(html, "<p>Of the whole run: not known.</p>\n");
+        train_html_put(html, "<p>Of the run: not known.</p>\n");
     put_groups(html, json_object_get(wire, "groups"));
     if (json_object_size(mesh)) put_axes(html, mesh);
 }

@@ -84,9 +84,9 @@ static void put_head(train_html *html) {
                                         "skipped steps",
                                         "resumed",
                                         "unread lines"};
-    train_html_put(html,
-                   "<table class=\"sort\" id=\"runs\"><caption>Values of the last record, "
-                   "where the head says no more; – where a run has none</caption><thead><tr>");
+    train_html_put(html, "<table class=\"sort\" id=\"runs\"><caption>Values of the last record, "
+                         "where the head says no more; – where a run has none. tokens/s: without "
+                         "evaluations and saves</caption><thead><tr>");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         train_html_putf(html, "<th scope=\"col\">%s</th>", names[i]);
     train_html_put(html, "</tr></thead><tbody>\n");
