@@ -129,15 +129,16 @@ void doctor_print_gpus(const json_t *gpu) {
                base_format_bytes(
                    (uint64_t)json_integer_value(json_object_get(entry, "memory_bytes")), memory),
                text_of(entry, "uuid", ""));
+    const json_int_t devices = json_integer_value(json_object_get(gpu, "devices"));
+    const char *use = devices > 0 ? "" : "needed only with a GPU: ";
     if (json_array_size(list) == 0) {
-        const json_int_t devices = json_integer_value(json_object_get(gpu, "devices"));
         if (devices > 0)
             printf("GPU            %lld in /dev, none usable\n", (long long)devices);
         else
             printf("GPU            none; not needed\n");
     }
     if (json_object_get(gpu, "driver_error"))
-        printf("CUDA driver    %s\n", text_of(gpu, "driver_error", ""));
+        printf("CUDA driver    %s%s\n", use, text_of(gpu, "driver_error", ""));
     else
         printf("CUDA driver    CUDA %s, %s\n", text_of(gpu, "driver", ""),
                text_of(gpu, "driver_library", ""));
@@ -145,7 +146,8 @@ void doctor_print_gpus(const json_t *gpu) {
         printf("CUDA kernels   compiled by CUDA %s for %s\n", text_of(gpu, "built_with_cuda", ""),
                text_of(gpu, "built_for", ""));
     else
-        printf("CUDA kernels   none: sifr was built without CUDA; `make CUDA=1` builds it with\n");
+        printf("CUDA kernels   none%s%ssifr was built without CUDA; `make CUDA=1` builds it with\n",
+               devices > 0 ? ": " : "; ", use);
     json_array_foreach(json_object_get(gpu, "libraries"), i, entry) {
         printf("%-14s ", text_of(entry, "name", ""));
         if (json_object_get(entry, "error"))
