@@ -94,6 +94,9 @@ static void put_memory(train_html *html, const train_view_run *run) {
     put_named(html, "most of the process (metrics.jsonl)",
               memory && memory->count > memory->undefined ? memory->high : NAN);
     end(html);
+    train_html_put(html, "<p>Measured is the total alone: the classes lie in one block, where one "
+                         "has the addresses of another at other times of a step, so the system "
+                         "cannot tell them apart.</p>\n");
 }
 
 /* What one operation moved; `axis`: NULL, or of which groups. */
