@@ -37,6 +37,7 @@ typedef struct model_weight {
     int32_t unit, group; /* group: of settings that it is trained by */
     bool rest;           /* trained by the optimizer's second row (optim/optim.h) */
     bool replicated;     /* of a tensor rank's part of a model: all its ranks have it whole */
+    bool partial;        /* and each rank makes a part of its gradient */
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
     model_cut cut;  /* rows x columns are of the local weight, this is of the logical one */
@@ -90,7 +91,8 @@ typedef struct model_group {
 typedef struct model_segment {
     int32_t unit, group;
     bool frozen, rest;
-    bool replicated; /* the same on all tensor ranks, whose gradients of it are the same, too */
+    bool replicated; /* the same on all tensor ranks */
+    bool partial;    /* and a rank's gradient of it is a part of a sum; else they are the same */
     model_coding coding;
     int64_t elements; /* its weights padded to blocks, or to records */
 } model_segment;

@@ -52,6 +52,14 @@ typedef enum model_layout {
     MODEL_LAYOUT_PRODUCT
 } model_layout;
 
+/* What a rank has of the weights of an op that makes a rank's columns. */
+typedef enum model_shared {
+    MODEL_SHARED_NONE,  /* it has none */
+    MODEL_SHARED_WHOLE, /* all ranks' columns go through the same: its gradient is a sum over ranks
+                         */
+    MODEL_SHARED_ROWS   /* a row is of some columns: each rank has some of the rows */
+} model_shared;
+
 /* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
@@ -90,6 +98,8 @@ typedef struct model_op {
      * divided so, or slices of its output cannot. NULL: it can if there are no slices, and nothing
      * in it depends on its columns. */
     bool (*divide)(const sifr_model *model, struct model_node *node, int32_t parts);
+    /* MODEL_LAYOUT_PARTS: of its weights; NULL: a node that has some is not divided. */
+    model_shared (*shares)(const sifr_model *model, const struct model_node *node);
     /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum
      * of all ranks' dy. Otherwise y is x0, and the gradient dy. */
     bool sums, sums_gradient;

@@ -9,7 +9,8 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
     for (*out = unit->first_segment; *out < (int32_t)model->segment_count; ++*out) {
         const model_segment *s = &model->segments[*out];
         if (s->frozen == weight->frozen && s->group == weight->group && s->rest == weight->rest &&
-            s->coding == weight->coding && s->replicated == weight->replicated)
+            s->coding == weight->coding && s->replicated == weight->replicated &&
+            s->partial == weight->partial)
             return SIFR_OK;
     }
     BASE_TRY(base_grow(&model->segments, &model->segment_capacity, model->segment_count + 1,
@@ -19,6 +20,7 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
                                                               .frozen = weight->frozen,
                                                               .rest = weight->rest,
                                                               .replicated = weight->replicated,
+                                                              .partial = weight->partial,
                                                               .coding = weight->coding};
     unit->segments++;
     return SIFR_OK;

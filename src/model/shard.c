@@ -58,11 +58,27 @@ static void cut_product(shard_work *work, const model_node *node, model_product_
     if (node->w[1] >= 0) cut_weight(work, node->w[1], &runs, false);
 }
 
+/* The weights of a node that makes a rank's columns of a value. */
+static void share_weights(shard_work *work, const model_node *node, model_product_cut how) {
+    for (int i = 0; i < DEVICE_WEIGHTS; i++) {
+        if (node->w[i] < 0) continue;
+        model_weight *w = &work->part->weights[node->w[i]];
+        model_runs rows = {.count = 1, .end = {work->from->weights[node->w[i]].rows}};
+        if (how == MODEL_CUT_ROWS)
+            cut_weight(work, node->w[i], &rows, true);
+        else
+            w->partial = !w->frozen;
+    }
+}
+
 static void cut_weights(shard_work *work) {
     const sifr_model *from = work->from;
     for (size_t n = 0; n < from->node_count; n++) {
         model_product_cut how = (model_product_cut)work->layouts.products[n];
-        if (how != MODEL_CUT_NONE) cut_product(work, &from->nodes[n], how);
+        if (how == MODEL_CUT_OUTPUTS || how == MODEL_CUT_INPUTS)
+            cut_product(work, &from->nodes[n], how);
+        else if (how != MODEL_CUT_NONE)
+            share_weights(work, &from->nodes[n], how);
     }
     for (size_t w = 0; w < from->weight_count; w++)
         work->part->weights[w].replicated = !work->part->weights[w].cut.count;
@@ -146,7 +162,8 @@ static void make_node(shard_work *work, int32_t n) {
         return;
     }
     if (how == MODEL_CUT_OUTPUTS) node.x[0] = enter(work, &node);
-    if (how == MODEL_CUT_NONE && work->layouts.cut[node.y] && node.op->divide) {
+    bool parts = node.op->layout == MODEL_LAYOUT_PARTS && work->layouts.cut[node.y];
+    if (parts && node.op->divide) {
         bool divided = node.op->divide(work->from, &node, work->ranks);
         base_assert(divided);
         (void)divided;

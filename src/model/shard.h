@@ -6,11 +6,13 @@
 
 #include "model/description.h"
 
-/* How a product is cut among tensor ranks. */
+/* How the weights of a node are cut among tensor ranks. */
 typedef enum model_product_cut {
-    MODEL_CUT_NONE, /* no product, or each rank makes all of it */
-    MODEL_CUT_OUTPUTS,
-    MODEL_CUT_INPUTS
+    MODEL_CUT_NONE,    /* it has none, or each rank computes all of it with them */
+    MODEL_CUT_OUTPUTS, /* of a product */
+    MODEL_CUT_INPUTS,  /* of a product */
+    MODEL_CUT_ROWS,    /* each of some columns of a value (MODEL_SHARED_ROWS) */
+    MODEL_CUT_GRADIENT /* each rank has the whole of them, and makes a part of their gradient */
 } model_product_cut;
 
 /* Runs of columns, of which each rank has an equal part: a value's slices, or all of it. */
@@ -20,7 +22,7 @@ typedef struct model_runs {
 } model_runs;
 
 typedef struct model_layouts {
-    uint8_t *products;  /* by node: model_product_cut */
+    uint8_t *products;  /* by node: model_product_cut, of its weights */
     bool *cut;          /* by value: whether a rank has some of its columns */
     int32_t cut_count;  /* products that are cut */
     int32_t kept_count; /* matrices of products that are not */

@@ -13,7 +13,7 @@ typedef struct layout_walk {
     const sifr_model *model;
     int32_t ranks;
     model_layouts *out;
-    bool *never;    /* by node: a product that is not to be cut */
+    bool *never;    /* by node: its weights are not to be cut */
     int32_t *group; /* by value: a product that makes its group; or WHOLE */
     int32_t *same;  /* by node: another product of its group, or itself */
     int32_t *user;  /* by weight: the last node that used it; -1: none yet */
@@ -97,6 +97,8 @@ static bool same_cut(const layout_walk *l, int32_t a, int32_t b) {
     const model_node *one = &l->model->nodes[a], *two = &l->model->nodes[b];
     model_runs of_one, of_two;
     if (l->out->products[a] != l->out->products[b]) return false;
+    if (one->op->layout != MODEL_LAYOUT_PRODUCT || two->op->layout != MODEL_LAYOUT_PRODUCT)
+        return one->op->layout == two->op->layout;
     if (l->out->products[a] == MODEL_CUT_NONE) return true;
     if (one->attributes.linear.transposed != two->attributes.linear.transposed) return false;
     if (l->out->products[a] == MODEL_CUT_INPUTS) return true;
@@ -149,16 +151,27 @@ static int32_t join_inputs(layout_walk *l, const model_node *node) {
     return WHOLE;
 }
 
+/* How the weights of an op that makes a rank's columns are cut. */
+static model_product_cut cut_of_shared(const sifr_model *model, const model_node *node) {
+    static const model_product_cut cuts[] = {[MODEL_SHARED_NONE] = MODEL_CUT_NONE,
+                                             [MODEL_SHARED_WHOLE] = MODEL_CUT_GRADIENT,
+                                             [MODEL_SHARED_ROWS] = MODEL_CUT_ROWS};
+    return node->op->shares ? cuts[node->op->shares(model, node)] : MODEL_CUT_NONE;
+}
+
 static void walk_parts(layout_walk *l, int32_t n) {
     model_node node = l->model->nodes[n];
     int32_t group = join_inputs(l, &node);
-    bool fits = node.w[0] < 0 && (!model_is_sliced(l->model, node.y) || node.op->divide);
+    bool fits = !l->never[n] && (node.w[0] < 0 || node.op->shares) &&
+                (!model_is_sliced(l->model, node.y) || node.op->divide);
     if (group == WHOLE) return;
     if (fits && node.op->divide) fits = node.op->divide(l->model, &node, l->ranks);
-    if (fits)
-        l->group[node.y] = group;
-    else
+    if (!fits) {
         need_whole(l, group);
+        return;
+    }
+    l->group[node.y] = group;
+    l->out->products[n] = (uint8_t)cut_of_shared(l->model, &l->model->nodes[n]);
 }
 
 static void walk_node(layout_walk *l, int32_t n) {
@@ -195,10 +208,11 @@ static void note(const layout_walk *l) {
     for (size_t v = 0; v < model->value_count; v++)
         l->out->cut[v] = group_of(l, (int32_t)v) != WHOLE;
     for (size_t n = 0; n < model->node_count; n++) {
+        if (model->nodes[n].op->layout != MODEL_LAYOUT_PRODUCT) continue;
         if (l->out->products[n] != MODEL_CUT_NONE)
             l->out->cut_count++;
         else
-            l->out->kept_count += model->nodes[n].op->layout == MODEL_LAYOUT_PRODUCT;
+            l->out->kept_count++;
     }
 }
 

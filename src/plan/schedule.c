@@ -9,7 +9,9 @@
 int64_t plan_padded_elements(const plan_schedule *s, int32_t segment) {
     base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
     int64_t slices = plan_mesh_ranks(&s->settings.mesh, (plan_span)(PLAN_STATE | PLAN_DATA));
+    int64_t tensors = plan_mesh_ranks(&s->settings.mesh, PLAN_TENSORS);
     const model_segment *of = &s->model->segments[segment];
+    if (of->partial && model_piece(of->coding) % tensors) slices *= tensors; /* to be added up */
     return base_ceil_to(of->elements, slices * model_piece(of->coding));
 }
 

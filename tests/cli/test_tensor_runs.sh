@@ -20,12 +20,12 @@ train() {
     $launcher -np "$ranks" "$SIFR" train --config ds.json --model model --data text --json \
         --output "$run" "$@" >out 2>err || fail "$run: exit code $?"
 }
-# near RUN: losses and norms of one/ within 1e-5 and 1e-4
+# near RUN [ONE]: losses and norms of one/ within 1e-5 and 1e-4
 near() {
     awk -F, 'FNR == 1 { next } NR == FNR { loss[$1] = $3; norm[$1] = $4; next }
         { n++; a = $3 / loss[$1] - 1; b = $4 / norm[$1] - 1
           if (a * a > 1e-10 || b * b > 1e-8) { print "step " $1 ": " $3 " and " $4; bad = 1 } }
-        END { exit bad || n != 20 }' one/metrics.csv "$1/metrics.csv" >difference ||
+        END { exit bad || n != 20 }' "${2:-one}/metrics.csv" "$1/metrics.csv" >difference ||
         fail "$1: $(cat difference)"
 }
 settings 1 0
@@ -63,6 +63,20 @@ same both quantised
 settings 4 0 # two kv heads: attention is whole, the MLP is cut
 train wide 4
 near wide
+
+# Norms of queries and keys: their gradients are sums over the ranks, once a step.
+sed 's/llama/qwen3/; s/Llama/Qwen3/' tiny.json >qwen.json
+"$SIFR" init --config qwen.json --tokenizer tok --output qwen --seed 3 >/dev/null
+settings 1 0
+train qwen-one 1 --model qwen
+settings 2 0
+train qwen-two 2 --model qwen
+near qwen-two qwen-one
+grep -q '^tensor_parallel: 14 of 16 matrices' err || fail "qwen3: $(grep tensor_parallel err)"
+settings 2 3
+train qwen-four 4 --model qwen
+same qwen-four qwen-two
+groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
 
 # On with another number of tensor ranks: what was saved is the same, so the losses stay near.
 # on NAME FROM SIZE STAGE RANKS

@@ -80,8 +80,8 @@ static void *run_rank(void *argument) {
     return NULL;
 }
 
-/* What two ranks divide. The rest each computes whole: attention of an odd number of kv heads, or
- * with norms of heads; what a norm of whole rows reads; poolers; encoders that drop scores. */
+/* What two ranks divide. The rest each computes whole: attention of an odd number of kv heads; what
+ * a norm of whole rows reads; poolers; encoders that drop scores. */
 typedef struct cut_row {
     const char *name;
     int32_t cut, all; /* products */
@@ -100,12 +100,12 @@ static const cut_row cuts[] = {
     {"mistral", 14, 14},
     {"ministral", 6, 14},
     {"qwen2", 6, 14},
-    {"qwen3", 6, 14},
+    {"qwen3", 14, 14},
     {"phi3", 4, 8},
     {"phi3-longrope", 4, 4},
     {"gemma", 6, 14},
     {"gemma2", 14, 14},
-    {"gemma3_text", 6, 14},
+    {"gemma3_text", 14, 14},
     {"smollm3", 6, 14},
     {"olmo2", 6, 14},
     {"granite", 14, 14},
@@ -114,7 +114,7 @@ static const cut_row cuts[] = {
     {"olmo3", 6, 14},
     {"glm4", 12, 12},
     {"ministral3", 14, 14},
-    {"lfm2", 9, 17},
+    {"lfm2", 13, 17},
     {"lfm2-four", 6, 12},
     {"bert", 4, 13},
     {"bert-untied", 2, 7},
@@ -146,16 +146,16 @@ static const cut_row cuts[] = {
     {"llama-sequence", 7, 7},
     {"gpt2-sequence", 4, 8},
     {"gemma2-sequence", 14, 14},
-    {"qwen3-tokens", 3, 7},
+    {"qwen3-tokens", 7, 7},
     {"gpt_neox-tokens", 4, 4},
     {"mistral-regression", 7, 7},
-    {"qwen3-multilabel", 3, 7},
+    {"qwen3-multilabel", 7, 7},
     {"arcee", 2, 6},
     {"seed_oss", 3, 7},
     {"exaone4", 6, 14},
     {"exaone4-full", 3, 7},
     {"cohere", 3, 7},
-    {"cohere-norms", 3, 7},
+    {"cohere-norms", 7, 7},
     {"cohere2", 6, 14},
     {"ernie4_5", 3, 7},
     {"hunyuan_v1_dense", 3, 7},

@@ -34,12 +34,13 @@ static void expect_near(const zero_outcome *want, const zero_outcome *have, doub
         fail_msg("an evaluation is %.9g, not %.9g", have->evaluated, want->evaluated);
 }
 
-/* Dropout outside of attention counts elements of whole values, so it is that of one rank. */
+/* Dropout outside of attention counts elements of whole values, so it is that of one rank. Qwen3's
+ * norms of heads have weights whose gradients are sums over the ranks. */
 static void near_one_rank(void **state) {
     (void)state;
-    static const char *const types[] = {"llama", "gpt2", "llama"};
-    static const int32_t tensors[] = {2, 2, 4};
-    for (int t = 0; t < 3; t++) {
+    static const char *const types[] = {"llama", "gpt2", "llama", "qwen3"};
+    static const int32_t tensors[] = {2, 2, 4, 2};
+    for (int t = 0; t < 4; t++) {
         zero_variant v = {.ranks = 1, .type = types[t], .global = GLOBAL, .evaluate = true};
         zero_outcome want = zero_run(v);
         v.ranks = v.tensors = tensors[t];
@@ -70,10 +71,31 @@ static void same_bits_whatever_else(void **state) {
 /* Copies of what ZeRO cuts, each of two shards of two tensor ranks. */
 static void beside_copies(void **state) {
     (void)state;
-    zero_variant v = {.ranks = 2, .tensors = 2, .type = "llama", .global = GLOBAL};
+    static const char *const types[] = {"llama", "qwen3"};
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = {.ranks = 2, .tensors = 2, .type = types[t], .global = GLOBAL};
+        zero_outcome want = zero_run(v);
+        v.ranks = 8, v.shard_size = 2, v.stage = 3;
+        zero_expect_same(&want, v);
+        free(want.weights);
+    }
+}
+
+/* Gradients of which each rank makes a part: the sums over ranks follow those over micro batches,
+ * wherever these are made, and in whatever type. */
+static void sums_of_parts(void **state) {
+    (void)state;
+    size_t turn = 0;
+    zero_variant v = {.ranks = 2, .tensors = 2, .type = "qwen3", .global = GLOBAL};
     zero_outcome want = zero_run(v);
-    v.ranks = 8, v.shard_size = 2, v.stage = 3;
     zero_expect_same(&want, v);
+    v.ranks = 4;
+    zero_expect_each_stage(&want, v, &turn);
+    free(want.weights);
+    v.ranks = 2, v.precision = v.gradients = SIFR_BF16;
+    want = zero_run(v);
+    v.ranks = 4;
+    zero_expect_each_stage(&want, v, &turn);
     free(want.weights);
 }
 
@@ -96,6 +118,7 @@ static void frozen_weights(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_one_rank), cmocka_unit_test(same_bits_whatever_else),
-        cmocka_unit_test(beside_copies), cmocka_unit_test(frozen_weights)};
+        cmocka_unit_test(beside_copies), cmocka_unit_test(sums_of_parts),
+        cmocka_unit_test(frozen_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,96 @@ static void stages_fit(void **state) {
     }
 }
 
+static plan_schedule *lower_parts(const sifr_model *norms, int zero, int32_t rank) {
+    sifr_error error = {0};
+    plan_schedule *s = NULL;
+    plan_settings settings = disk_plan_settings(1, zero, SIFR_FP32, (sifr_offload){0});
+    settings.verify = true;
+    settings.step.mesh.tensor_size = TENSORS;
+    settings.step.mesh.shard_size = SHARDS;
+    assert_int_equal(plan_mesh_of(&settings.step, 2 * RANKS, rank, &settings.mesh, &error),
+                     SIFR_OK);
+    if (plan_lower(norms, dev, &settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return s;
+}
+
+/* Of norms of heads, whose gradients are sums over tensor ranks: before the squares, on slices that
+ * copies have added up; and a list is refused that leaves the sums out, makes one twice, or adds up
+ * what is the same on all. */
+static void parts_are_added_up(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    model_config config = model_case_llama();
+    sifr_model *norms = NULL;
+    strcpy(config.model_type, "qwen3");
+    assert_int_equal(model_from_config(&config, &norms, &error), SIFR_OK);
+    for (int zero = 0; zero < 4; zero++) {
+        plan_schedule *plans[2 * RANKS];
+        for (int32_t r = 0; r < 2 * RANKS; r++) plans[r] = lower_parts(norms, zero, r);
+        if (plan_verify_ranks((const plan_schedule *const *)plans, 2 * RANKS, &error))
+            fail_msg("%s", error.message);
+        plan_schedule *s = plans[0];
+        int64_t parts = 0;
+        for (size_t i = 0; i < s->instruction_count; i++) {
+            plan_instruction *in = &s->instructions[i], kept = *in;
+            if (in->action != PLAN_SUM || in->segment < 0) continue;
+            assert_true(s->model->segments[in->segment].partial);
+            parts++;
+            in->segment--; /* the unit's other weights */
+            assert_int_equal(plan_verify(s, &error), SIFR_FAILED);
+            *in = kept;
+            in->span = PLAN_STATE; /* over which it is added up already */
+            assert_int_equal(plan_verify(s, &error), SIFR_FAILED);
+            *in = kept;
+            in->action = PLAN_GATHER;
+            in->bytes *= TENSORS;
+            assert_int_equal(plan_verify(s, &error), SIFR_FAILED);
+            *in = kept;
+        }
+        assert_int_equal(parts, config.num_hidden_layers);
+        assert_int_equal(plan_verify(s, &error), SIFR_OK);
+        for (int32_t r = 0; r < 2 * RANKS; r++) plan_free(plans[r]);
+    }
+    sifr_model_free(norms);
+}
+
+/* The second half of a sum begins at its wait: ranks that wait in another order are found. */
+static void waits_fit(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    model_config config = model_case_llama();
+    sifr_model *norms = NULL;
+    strcpy(config.model_type, "qwen3");
+    assert_int_equal(model_from_config(&config, &norms, &error), SIFR_OK);
+    plan_schedule *plans[2 * RANKS];
+    for (int32_t r = 0; r < 2 * RANKS; r++) plans[r] = lower_parts(norms, 1, r);
+    plan_schedule *s = plans[1];
+    int32_t first = -1;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        plan_instruction *in = &s->instructions[i];
+        bool part = in->action == PLAN_WAIT && s->instructions[in->wait].action == PLAN_SUM &&
+                    s->instructions[in->wait].segment >= 0;
+        if (!part) continue;
+        if (first < 0) {
+            first = (int32_t)i;
+            continue;
+        }
+        int32_t wait = in->wait;
+        in->wait = s->instructions[first].wait;
+        s->instructions[first].wait = wait;
+        break;
+    }
+    assert_true(first >= 0);
+    assert_int_equal(plan_verify_ranks((const plan_schedule *const *)plans, 2 * RANKS, &error),
+                     SIFR_FAILED);
+    assert_non_null(strstr(error.message, "comes to"));
+    for (int32_t r = 0; r < 2 * RANKS; r++) plan_free(plans[r]);
+    sifr_model_free(norms);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit), cmocka_unit_test(stages_fit)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit), cmocka_unit_test(stages_fit),
+                                       cmocka_unit_test(parts_are_added_up),
+                                       cmocka_unit_test(waits_fit)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

@@ -2,11 +2,25 @@
 #include "model/builder.h"
 
 #include "base/inside.h"
+#include "model/shard.h"
 
 static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, int64_t *columns) {
     int64_t groups = node->attributes.norm.groups;
     *rows = tokens;
     *columns = groups * (node->op == &model_op_layer_norm ? 2 : 1);
+}
+
+/* Norms of heads; that of a whole row needs all its columns. */
+static bool divide_norms(const sifr_model *model, model_node *node, int32_t parts) {
+    device_norm_attributes *a = &node->attributes.norm;
+    if (model_is_sliced(model, node->y) || a->groups == 1 || a->groups % parts) return false;
+    a->groups /= parts;
+    return true;
+}
+
+static model_shared shared_weights(const sifr_model *model, const model_node *node) {
+    if (node->w[0] < 0) return MODEL_SHARED_NONE;
+    return model->weights[node->w[0]].rows > 1 ? MODEL_SHARED_ROWS : MODEL_SHARED_WHOLE;
 }
 
 const model_op model_op_layer_norm = {
@@ -20,6 +34,9 @@ const model_op model_op_layer_norm = {
     .saved = saved_norm,
     .by_row = true,
     .undecayed = true,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_norms,
+    .shares = shared_weights,
 };
 
 const model_op model_op_rms_norm = {
@@ -32,6 +49,9 @@ const model_op model_op_rms_norm = {
     .splits = true,
     .saved = saved_norm,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_norms,
+    .shares = shared_weights,
 };
 
 /* Vectors that serve all heads, or matrices with a row for each. */

@@ -24,7 +24,7 @@ typedef enum overlap_kind {
     OVERLAP_UPDATE, /* gathers after the update, or after stage 0's reduction */
     OVERLAP_REDUCE,
     OVERLAP_REPLICAS, /* of slices, between copies of the state */
-    OVERLAP_VALUES,   /* of no segment */
+    OVERLAP_VALUES,   /* of no segment, or among tensor ranks */
     OVERLAP_KINDS
 } overlap_kind;
 
@@ -59,7 +59,7 @@ static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, i
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
                             const plan_operand *operands) {
-    if (in->segment < 0) return OVERLAP_VALUES;
+    if (in->segment < 0 || in->action == PLAN_SUM) return OVERLAP_VALUES;
     if (in->span == PLAN_REPLICAS) return OVERLAP_REPLICAS;
     if (in->action == PLAN_REDUCE) return OVERLAP_REDUCE;
     const plan_buffer *whole = &o->s->buffers[operands[in->first_operand + 1].buffer];
@@ -95,6 +95,19 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
     return SIFR_OK;
 }
 
+/* The second half of a sum begins at its wait, so all ranks must come to the waits in one order: of
+ * parts of gradients before the norm, whether or not a rank has their squares. */
+static sifr_status wait_for_parts(overlap_state *o, sifr_error *error) {
+    for (size_t p = 0; p < o->pending_count;) {
+        const plan_instruction *in = &o->s->instructions[o->pending[p]];
+        if (in->action != PLAN_SUM || in->segment < 0)
+            p++;
+        else
+            BASE_TRY(wait_for(o, p, error));
+    }
+    return SIFR_OK;
+}
+
 /* Waits for the oldest transfers of a kind until one more fits. Where sums are slices each
  * reduction in flight holds a unit's whole gradient, so one is enough. */
 static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t elements,
@@ -117,6 +130,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     bool transfer = plan_is_collective(in), at_once = !o->transfers->overlap_comm;
     plan_operand *operands;
     BASE_TRY(wait_before(o, in, error));
+    if (in->action == PLAN_NORM) BASE_TRY(wait_for_parts(o, error));
     if (transfer) {
         overlap_kind kind = kind_of(o, in, o->old.operands);
         BASE_TRY(make_space(o, kind, elements_of(o, in), error));

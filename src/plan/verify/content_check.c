@@ -200,6 +200,13 @@ static int64_t span_begin(const content_state *c, const plan_instruction *in) {
     return c->rank * (c->s->segment_elements[in->segment] / c->ranks);
 }
 
+/* How far a gradient is added up that a gather carries: where an update reads all of it, tensor
+ * ranks' parts are in it; else they are added up behind it. */
+static plan_reach gathered_reach(const content_state *c, const plan_instruction *in) {
+    bool whole = in->span == PLAN_STATE && plan_cuts(&c->s->settings, PLAN_CUT_OPTIMIZER);
+    return whole ? PLAN_REACH_ALL : PLAN_REACH_PART;
+}
+
 /* What a gather carries, seen from where it goes. */
 static plan_content gathered(const content_state *c, const plan_instruction *in,
                              const plan_access *y) {
@@ -214,7 +221,7 @@ static plan_content gathered(const content_state *c, const plan_instruction *in,
         return is;
     }
     if (to->class == PLAN_GRADIENTS)
-        return content_gradient(c, g, PLAN_REACH_ALL, content_sum_bytes(c), y->offset,
+        return content_gradient(c, g, gathered_reach(c, in), content_sum_bytes(c), y->offset,
                                 span_begin(c, in));
     int32_t version = to->class == PLAN_GATHERED ? c->step : c->version + 1;
     plan_vector vector =
@@ -246,11 +253,26 @@ static sifr_status run_reduce(const content_state *c, size_t index, const plan_a
     int64_t first = span_begin(c, in), elements = plan_encoded_values(code, in->bytes);
     plan_content whole = content_gradient(
         c, in->segment, within ? PLAN_REACH_RANK : PLAN_REACH_COPY, size, x->offset, first);
-    plan_content sum = content_gradient(c, in->segment, within ? PLAN_REACH_COPY : PLAN_REACH_ALL,
+    plan_content sum = content_gradient(c, in->segment, within ? PLAN_REACH_COPY : PLAN_REACH_PART,
                                         base_dtype_bytes((base_dtype)in->sum), y->offset,
                                         first + place * elements);
     BASE_TRY(content_expect(c, index, x, &whole, error));
     return content_leave(c, y, &sum, error);
+}
+
+/* Parts of tensor ranks, of the slice that this rank updates, or at stage 0 of all of it. */
+static sifr_status run_parts(const content_state *c, size_t index, const plan_access *x,
+                             const plan_access *y, sifr_error *error) {
+    const plan_instruction *in = &c->s->instructions[index];
+    int64_t slices = plan_slices(&c->s->settings, PLAN_CUT_OPTIMIZER);
+    int64_t elements = c->s->segment_elements[in->segment] / slices;
+    int64_t first = slices > 1 ? c->rank * elements : 0;
+    plan_content part =
+        content_gradient(c, in->segment, PLAN_REACH_PART, content_sum_bytes(c), x->offset, first);
+    plan_content whole =
+        content_gradient(c, in->segment, PLAN_REACH_ALL, content_sum_bytes(c), y->offset, first);
+    BASE_TRY(content_expect(c, index, x, &part, error));
+    return content_leave(c, y, &whole, error);
 }
 
 /* Of a tied weight: all of it, or this rank's slice. */
@@ -262,7 +284,7 @@ static plan_content peer_content(const content_state *c, const plan_instruction 
             elements = in->bytes / size;
     bool cut = elements * c->ranks == c->s->segment_elements[g];
     int64_t first = cut ? c->rank * elements : 0;
-    if (sums) return content_gradient(c, g, PLAN_REACH_ALL, size, a->offset, first);
+    if (sums) return content_gradient(c, g, PLAN_REACH_PART, size, a->offset, first);
     return content_at(c, PLAN_VECTOR_PARAMETERS, g, c->version + 1, a->offset, first * size);
 }
 
@@ -316,6 +338,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
         return content_run_update(c, index, a, count, error);
     case PLAN_GATHER:
         return run_gather(c, index, &a[0], &a[1], error);
+    case PLAN_SUM:
+        return run_parts(c, index, &a[0], &a[1], error);
     case PLAN_REDUCE:
         return run_reduce(c, index, &a[0], &a[1], error);
     case PLAN_READ:

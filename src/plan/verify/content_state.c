@@ -21,9 +21,10 @@ int64_t content_sum_bytes(const content_state *c) {
 }
 
 /* What is added up over one rank is added up over all of them. */
-static uint8_t reach_of(const content_state *c, plan_reach reach) {
+static uint8_t reach_of(const content_state *c, int32_t segment, plan_reach reach) {
     if (reach == PLAN_REACH_RANK && c->ranks == 1) reach = PLAN_REACH_COPY;
-    if (reach == PLAN_REACH_COPY && c->replicas == 1) reach = PLAN_REACH_ALL;
+    if (reach == PLAN_REACH_COPY && c->replicas == 1) reach = PLAN_REACH_PART;
+    if (reach == PLAN_REACH_PART && !c->s->model->segments[segment].partial) reach = PLAN_REACH_ALL;
     return (uint8_t)reach;
 }
 
@@ -46,7 +47,7 @@ plan_content content_gradient(const content_state *c, int32_t segment, plan_reac
                               int64_t bytes, int64_t at, int64_t element) {
     plan_content is = content_at(c, PLAN_VECTOR_GRADIENT, segment, c->version, at, element * bytes);
     is.size = (uint8_t)bytes;
-    is.reach = reach_of(c, reach);
+    is.reach = reach_of(c, segment, reach);
     return is;
 }
 
@@ -91,7 +92,8 @@ static const char *describe_value(const plan_content *is, char out[CONTENT_TEXT]
  * bytes of the buffer. */
 static const char *describe(const content_state *c, const plan_content *is, int64_t from,
                             int64_t to, char out[CONTENT_TEXT]) {
-    static const char *const reaches[] = {", of one rank", ", of one copy", ""};
+    static const char *const reaches[] = {", of one rank", ", of one copy", ", of one tensor rank",
+                                          ""};
     char vector[32];
     const sifr_model *model = c->s->model;
     if (is->vector == PLAN_VECTOR_VALUE) return describe_value(is, out);

@@ -26,6 +26,7 @@ typedef enum plan_vector {
 typedef enum plan_reach {
     PLAN_REACH_RANK, /* a gradient of this rank's micro batches; values before weights are whole */
     PLAN_REACH_COPY, /* added up within a copy of the state */
+    PLAN_REACH_PART, /* over all micro batches, where tensor ranks make parts of it */
     PLAN_REACH_ALL
 } plan_reach;
 

@@ -73,19 +73,25 @@ static sifr_status check_runs(const plan_schedule *s, size_t index, sifr_error *
                      verify_name_instruction(s, index, name), (long long)in->bytes);
 }
 
-/* What is added up has a type, and its sum that type or fp32; sums and exchanges are of values. */
+/* Exchanges are of values, sums of these or of the parts that tensor ranks make of a gradient. */
+static bool may_carry(const plan_schedule *s, const plan_instruction *in) {
+    if (in->segment < 0 || in->action == PLAN_GATHER || in->action == PLAN_REDUCE) return true;
+    return in->action == PLAN_SUM && in->span == PLAN_TENSORS &&
+           s->model->segments[in->segment].partial;
+}
+
+/* What is added up has a type, and its sum that type or fp32. */
 static sifr_status check_collective(const plan_schedule *s, size_t index, sifr_error *error) {
     const plan_instruction *in = &s->instructions[index];
     char name[VERIFY_NAME_LENGTH];
     bool adds = in->action == PLAN_REDUCE || in->action == PLAN_SUM;
     bool known = in->encoding < PLAN_CODES && in->segment < (int32_t)s->model->segment_count;
-    bool values = in->action == PLAN_SUM || in->action == PLAN_EXCHANGE;
     if (known && adds) {
         const plan_encoding *encoding = plan_encoding_of((plan_code)in->encoding);
         known = encoding->type != BASE_NONE && in->bytes % encoding->bytes == 0 &&
                 (in->sum == BASE_FP32 || in->sum == encoding->type);
     }
-    if (!known || (values && in->segment >= 0))
+    if (!known || !may_carry(s, in))
         return base_fail(error, SIFR_FAILED,
                          VERIFY_FAULT("%s of %lld bytes has no encoding that fits it"),
                          verify_name_instruction(s, index, name), (long long)in->bytes);

@@ -2,13 +2,15 @@
 #include "plan/queries.h"
 #include "plan/verify/verify_private.h"
 
-/* Common instructions: collectives, the count of labels, and the norm. */
-static bool is_together(const plan_instruction *in) {
+/* Common instructions: collectives, waits for sums, whose second half begins there, the count of
+ * labels, and the norm. */
+static bool is_together(const plan_schedule *s, const plan_instruction *in) {
+    if (in->action == PLAN_WAIT) return s->instructions[in->wait].action == PLAN_SUM;
     return plan_is_collective(in) || in->action == PLAN_COUNT || in->action == PLAN_NORM;
 }
 
 static size_t next_together(const plan_schedule *s, size_t from) {
-    while (from < s->instruction_count && !is_together(&s->instructions[from])) from++;
+    while (from < s->instruction_count && !is_together(s, &s->instructions[from])) from++;
     return from;
 }
 
@@ -59,6 +61,11 @@ static sifr_status fail_sizes(const plan_schedule *first, size_t a, const plan_s
                      (int)rank, (long long)y->bytes, one, (int)lower, (long long)x->bytes);
 }
 
+/* Of a wait: what it waits for. */
+static int32_t segment_of(const plan_schedule *s, const plan_instruction *in) {
+    return in->action == PLAN_WAIT ? s->instructions[in->wait].segment : in->segment;
+}
+
 static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s, size_t rank,
                               sifr_error *error) {
     char one[VERIFY_NAME_LENGTH], two[VERIFY_NAME_LENGTH];
@@ -70,7 +77,8 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
         if (ended[0] && ended[1]) return SIFR_OK;
         const plan_instruction *x = first->instructions + a, *y = s->instructions + b;
         bool same = !ended[0] && !ended[1] && x->action == y->action && x->unit == y->unit &&
-                    x->segment == y->segment && x->span == y->span && x->deferred == y->deferred;
+                    segment_of(first, x) == segment_of(s, y) && x->span == y->span &&
+                    x->deferred == y->deferred;
         if (same && (!must_fit(first, s, x) || fit(first, x, s, y))) continue;
         if (same) return fail_sizes(first, a, s, b, error);
         return base_fail(
