@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "model/part.h"
 
 typedef struct shard_work {
     const sifr_model *from;
@@ -105,53 +106,24 @@ model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t plac
 
 /* --- values and nodes --- */
 
-/* A value beside `like`, of the same rows. The arrays have room (open_part). */
-static int32_t add_value(shard_work *work, int32_t like, int64_t columns, int32_t unit) {
-    sifr_model *part = work->part;
-    base_assert(part->value_count < part->value_capacity);
-    part->values[part->value_count] = (model_value){.kind = MODEL_VALUE_ACTIVATION,
-                                                    .unit = unit,
-                                                    .columns = columns,
-                                                    .rows = part->values[like].rows,
-                                                    .base = -1,
-                                                    .table = -1};
-    return (int32_t)part->value_count++;
-}
-
-static void add_node(shard_work *work, model_node node) {
-    sifr_model *part = work->part;
-    base_assert(part->node_count < part->node_capacity);
-    part->values[node.y].node = (int32_t)part->node_count;
-    part->nodes[part->node_count++] = node;
-    part->units[node.unit].nodes++;
-}
-
-/* A node of an op that has no kernel, of one input. */
-static model_node bare_node(const model_op *op, const model_node *beside, int32_t x, int32_t y) {
-    model_node node = {.op = op, .unit = beside->unit, .y = y};
-    for (int i = 0; i < DEVICE_INPUTS; i++) node.x[i] = i ? -1 : x;
-    for (int i = 0; i < DEVICE_WEIGHTS; i++) node.w[i] = -1;
-    node.attributes.op = beside->attributes.op;
-    return node;
-}
-
 /* The whole value as products whose outputs are cut read it: one for those of a unit. */
 static int32_t enter(shard_work *work, const model_node *product) {
     int32_t x = product->x[0], *entry = &work->entries[x];
     if (*entry >= 0) return *entry;
-    *entry = add_value(work, x, work->part->values[x].columns, product->unit);
-    add_node(work, bare_node(&model_op_tensor_entry, product, x, *entry));
+    *entry = model_part_value(work->part, x, work->part->values[x].columns, product->unit);
+    model_part_node(work->part, model_bare_node(&model_op_tensor_entry, product, x, *entry));
     return *entry;
 }
 
 /* A product of this rank's inputs: a part, and the sum of all ranks' behind it. */
 static void add_summed(shard_work *work, model_node product) {
     int32_t whole = product.y;
-    product.y = add_value(work, whole, work->part->values[whole].columns, product.unit);
+    product.y =
+        model_part_value(work->part, whole, work->part->values[whole].columns, product.unit);
     product.bias_elsewhere = product.w[1] >= 0 && work->place > 0;
-    add_node(work, product);
+    model_part_node(work->part, product);
     work->part->node_at[product.attributes.op] = (int32_t)work->part->node_count - 1;
-    add_node(work, bare_node(&model_op_tensor_sum, &product, product.y, whole));
+    model_part_node(work->part, model_bare_node(&model_op_tensor_sum, &product, product.y, whole));
 }
 
 static void make_node(shard_work *work, int32_t n) {
@@ -168,7 +140,7 @@ static void make_node(shard_work *work, int32_t n) {
         base_assert(divided);
         (void)divided;
     }
-    add_node(work, node);
+    model_part_node(work->part, node);
     work->part->node_at[n] = (int32_t)work->part->node_count - 1;
 }
 
@@ -193,83 +165,6 @@ static void cut_values(shard_work *work) {
     }
 }
 
-/* A slice's node is that of its base, which is known once all nodes are made. */
-static void place_slices(shard_work *work) {
-    for (size_t v = 0; v < work->from->value_count; v++) {
-        model_value *value = &work->part->values[v];
-        if (value->base >= 0) value->node = work->part->values[value->base].node;
-    }
-}
-
-/* --- the copy --- */
-
-static sifr_status copy_names(const sifr_model *from, sifr_model *to, sifr_error *error) {
-    for (; to->unit_count < from->unit_count; to->unit_count++) {
-        model_unit *unit = &to->units[to->unit_count];
-        *unit = from->units[to->unit_count];
-        BASE_TRY(base_copy_text(unit->name, strlen(unit->name), &unit->name, error));
-    }
-    for (; to->weight_count < from->weight_count; to->weight_count++) {
-        model_weight *weight = &to->weights[to->weight_count];
-        *weight = from->weights[to->weight_count];
-        BASE_TRY(base_copy_text(weight->name, strlen(weight->name), &weight->name, error));
-    }
-    return SIFR_OK;
-}
-
-static sifr_status copy_tables(const sifr_model *from, sifr_model *to, sifr_error *error) {
-    for (; to->table_count < from->table_count; to->table_count++) {
-        const model_table *table = &from->tables[to->table_count];
-        model_table *out = &to->tables[to->table_count];
-        size_t half = (size_t)table->rotary_dim / 2;
-        *out = *table;
-        out->rule = NULL;
-        out->frequencies = NULL;
-        if (table->rule) {
-            BASE_TRY(base_alloc(1, sizeof *out->rule, &out->rule, error));
-            *out->rule = *table->rule;
-        } else {
-            BASE_TRY(base_alloc(half, sizeof *out->frequencies, &out->frequencies, error));
-            memcpy(out->frequencies, table->frequencies, half * sizeof *out->frequencies);
-        }
-    }
-    return SIFR_OK;
-}
-
-/* Arrays with room for an entry or a part, and an entry's or a sum's node, for each product. */
-static sifr_status open_part(const sifr_model *from, sifr_model *to, sifr_error *error) {
-    size_t values = from->value_count + from->node_count, nodes = 2 * from->node_count;
-    to->value_count = from->value_count;
-    to->group_count = to->group_capacity = from->group_count;
-    BASE_TRY(base_alloc(from->unit_count, sizeof *to->units, &to->units, error));
-    BASE_TRY(base_alloc(from->weight_count, sizeof *to->weights, &to->weights, error));
-    BASE_TRY(base_alloc(from->table_count, sizeof *to->tables, &to->tables, error));
-    BASE_TRY(base_alloc(from->group_count, sizeof *to->groups, &to->groups, error));
-    BASE_TRY(base_alloc(values, sizeof *to->values, &to->values, error));
-    BASE_TRY(base_alloc(nodes, sizeof *to->nodes, &to->nodes, error));
-    BASE_TRY(base_alloc(from->node_count, sizeof *to->node_at, &to->node_at, error));
-    to->unit_capacity = from->unit_count;
-    to->weight_capacity = from->weight_count;
-    to->table_capacity = from->table_count;
-    to->value_capacity = values;
-    to->node_capacity = nodes;
-    memcpy(to->values, from->values, from->value_count * sizeof *to->values);
-    if (from->group_count) memcpy(to->groups, from->groups, from->group_count * sizeof *to->groups);
-    return SIFR_OK;
-}
-
-static sifr_status copy_model(const sifr_model *from, sifr_model *to, sifr_error *error) {
-    memcpy(to->inputs, from->inputs, sizeof to->inputs);
-    memcpy(to->media, from->media, sizeof to->media);
-    to->media_count = from->media_count;
-    to->finished = true;
-    to->packed = from->packed;
-    to->objective = from->objective;
-    BASE_TRY(open_part(from, to, error));
-    BASE_TRY(copy_names(from, to, error));
-    return copy_tables(from, to, error);
-}
-
 static sifr_status check_model(const sifr_model *model, sifr_error *error) {
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
@@ -291,14 +186,15 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
                          "heads and its MLP's width are no multiples of that; give fewer",
                          (int)work->ranks);
-    BASE_TRY(copy_model(from, work->part, error));
+    /* An entry or a part, and an entry's or a sum's node, for each product. */
+    BASE_TRY(model_part_copy(from, from->node_count, from->node_count, work->part, error));
     BASE_TRY(base_alloc(from->value_count, sizeof *work->entries, &work->entries, error));
     work->part->tensors = work->ranks;
     work->part->tensor_place = work->place;
     cut_weights(work);
     cut_values(work);
     make_nodes(work);
-    place_slices(work);
+    model_part_slices(work->part, from->value_count);
     return model_arrange(work->part, error);
 }
 
