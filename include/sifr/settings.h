@@ -83,12 +83,15 @@ enum { SIFR_BY_UNITS = -1 };
 
 /* How ranks divide the work. */
 typedef struct sifr_mesh {
-    int32_t shard_size;  /* neighbours that share one copy of what the ZeRO stage cuts, a divisor of
-                            the number of ranks, or of those of a pipeline stage; other groups of as
-                            many hold copies of it. 0: all share one */
-    int32_t tensor_size; /* neighbours that divide the matrices of each block among them (tensor
-                            parallelism); they share a batch. A divisor of the ranks; 0 and 1: each
-                            rank has whole matrices */
+    int32_t shard_size; /* neighbours that share one copy of what the ZeRO stage cuts, a divisor of
+                           the number of ranks, or of those of a pipeline stage; other groups of as
+                           many hold copies of it. 0: all share one */
+    int32_t context_size; /* neighbours that divide the tokens of each sequence among them (context
+                             parallelism, DeepSpeed-Ulysses), and so share a batch. A divisor of the
+                             ranks and of seq_length; 0 and 1: each rank has whole sequences */
+    int32_t tensor_size;  /* neighbours that divide the matrices of each block among them (tensor
+                             parallelism); they share a batch. A divisor of the ranks; 0 and 1: each
+                             rank has whole matrices */
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.

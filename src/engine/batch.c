@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "engine/handle.h"
+#include "plan/queries.h"
 
 /* Rows of the smallest table that the numbers of an input choose from. */
 static int64_t rows_of_input(const sifr_model *model, sifr_input input) {
@@ -206,10 +207,27 @@ static sifr_status check_missing(const plan_schedule *s, const sifr_batch *batch
                      (long long)target_columns(s->model));
 }
 
+/* Of micro batch j, the run of each sequence that this rank has, or all where the model's value is
+ * whole sequences. */
+static sifr_status put_ids(const engine_executor *executor, const plan_schedule *s, int32_t input,
+                           const int32_t *ids, int32_t j, sifr_error *error) {
+    const plan_settings *settings = &s->settings;
+    int64_t sequences = settings->step.micro_batch_size, length = settings->step.seq_length;
+    int64_t run = plan_run_length(settings), size = (int64_t)sizeof *ids;
+    int32_t value = s->model->inputs[input];
+    bool whole = run == length || (value >= 0 && s->model->values[value].whole);
+    int64_t first = whole ? 0 : plan_mesh_place(&settings->mesh, PLAN_CONTEXTS) * run;
+    int64_t runs = whole ? 1 : sequences, each = whole ? sequences * length : run;
+    ids += j * sequences * length + first;
+    for (int64_t i = 0; i < runs; i++)
+        BASE_TRY(engine_set(executor, s->inputs[input][j], i * each * size, ids + i * length,
+                            each * size, error));
+    return SIFR_OK;
+}
+
 sifr_status engine_put_batch(const engine_executor *executor, const plan_schedule *s,
                              const sifr_batch *batch, sifr_error *error) {
     int64_t count = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    int64_t bytes = count * (int64_t)sizeof(int32_t);
     bool targets = s->model->inputs[SIFR_TARGETS] >= 0 && batch->labels && batch->targets;
     /* Of a cached call positions have their own call. */
     bool packed = s->model->packed && s->settings.mode != PLAN_GENERATE;
@@ -223,7 +241,7 @@ sifr_status engine_put_batch(const engine_executor *executor, const plan_schedul
             if (i == SIFR_POSITIONS && !ids) {
                 BASE_TRY(engine_count_positions(executor, j, error));
             } else if (ids) {
-                BASE_TRY(engine_set(executor, buffer, 0, ids + j * count, bytes, error));
+                BASE_TRY(put_ids(executor, s, i, ids, j, error));
             } else if (i > SIFR_POSITIONS) {
                 BASE_TRY(engine_clear(executor, buffer, error));
             }

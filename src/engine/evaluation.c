@@ -1,6 +1,9 @@
 /* Evaluation by a training engine: losses of a micro batch, and logits where they are asked for. */
+#include <stdlib.h>
+
 #include "base/assert.h"
 #include "base/checked.h"
+#include "base/heap.h"
 #include "base/inside.h"
 #include "engine/engine_private.h"
 #include "engine/state/convert.h"
@@ -69,6 +72,20 @@ static sifr_status tell_stages(const sifr_engine *engine, void *data, int64_t by
     return stages ? comm_broadcast(stages, comm_size(stages) - 1, data, bytes, error) : SIFR_OK;
 }
 
+/* Each context rank has the losses of its tokens: adds them up, in their order. */
+static sifr_status join_contexts(const sifr_engine *engine, double *loss_sum, sifr_error *error) {
+    comm_group *contexts = engine_groups_at(&engine->groups, PLAN_CONTEXTS);
+    double *all, sum = 0;
+    if (!contexts) return SIFR_OK;
+    int32_t ranks = comm_size(contexts);
+    BASE_TRY(base_alloc((size_t)ranks, sizeof *all, &all, error));
+    sifr_status status = comm_all_gather_control(contexts, loss_sum, sizeof *loss_sum, all, error);
+    for (int32_t r = 0; r < ranks && status == SIFR_OK; r++) sum += all[r];
+    if (status == SIFR_OK) *loss_sum = sum;
+    free(all);
+    return status;
+}
+
 static sifr_status take_batch(const engine_evaluator *evaluator, const sifr_batch *batch,
                               int64_t count, sifr_error *error) {
     const plan_schedule *s = evaluator->schedule;
@@ -91,6 +108,7 @@ static sifr_status evaluate(const sifr_engine *engine, const engine_evaluator *e
     BASE_TRY(engine_heed_calls(engine, error));
     *loss_sum = out.loss_sum;
     *labelled = out.labelled;
+    BASE_TRY(join_contexts(engine, loss_sum, error));
     return tell_stages(engine, loss_sum, sizeof *loss_sum, error);
 }
 

@@ -58,6 +58,8 @@ typedef struct model_value {
     int64_t columns, rows; /* rows 0: one for each token */
     int32_t base;          /* of a slice: the value it lies in; else -1 */
     int64_t first;
+    bool whole;       /* of a context rank's part: it has a row for each token of whole sequences,
+                         where others have one for each of the rank's tokens */
     int32_t table;    /* index of a table's model_table; else -1 */
     sifr_input input; /* of an input */
 } model_value;
@@ -132,6 +134,7 @@ struct sifr_model {
      * logical model. */
     int32_t tensors, tensor_place;
     int32_t *node_at;
+    int32_t contexts; /* of a context rank's part (context.h): how many ranks there are; else 0 */
 };
 
 /* Rows first … first + count - 1 of a table, for a sequence of `length` tokens. */

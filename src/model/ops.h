@@ -60,6 +60,21 @@ typedef enum model_shared {
     MODEL_SHARED_ROWS   /* a row is of some columns: each rank has some of the rows */
 } model_shared;
 
+/* What an op does on a context rank, which has a run of each sequence's tokens (context.h). An op
+ * that is by_row works on these. */
+typedef enum model_contexts {
+    MODEL_CONTEXTS_NONE, /* it is not known to */
+    MODEL_CONTEXTS_ROWS, /* so does this one, though it is never tiled */
+    MODEL_CONTEXTS_HEADS /* it takes whole sequences, and heads apart: x0, x1, x2, y have heads */
+} model_contexts;
+
+/* Of context ranks: runs of rows with all columns become all rows of a run of columns, or back. */
+typedef enum model_exchange {
+    MODEL_EXCHANGE_NONE,
+    MODEL_EXCHANGE_TO_HEADS,
+    MODEL_EXCHANGE_TO_ROWS
+} model_exchange;
+
 /* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
@@ -103,6 +118,9 @@ typedef struct model_op {
     /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum
      * of all ranks' dy. Otherwise y is x0, and the gradient dy. */
     bool sums, sums_gradient;
+    model_contexts contexts;
+    /* Of context ranks, and no kernel: y is x0 exchanged, and the gradient of x0 is dy back. */
+    model_exchange exchanges;
     bool undecayed; /* the Hugging Face Trainer does not decay its weights */
     /* With makes_loss, of `columns` targets and a weight of `classes` rows: its rules, which are
      * together for all columns; returns how many. NULL: any finite numbers. */
@@ -131,7 +149,7 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_relu, model_op_swish, model_op_clip, model_op_silu_gate, model_op_gelu_gate,
     model_op_add, model_op_multiply, model_op_scale, model_op_scale_by, model_op_dropout,
     model_op_head_loss, model_op_head_regression, model_op_head_multilabel, model_op_tensor_sum,
-    model_op_tensor_entry;
+    model_op_tensor_entry, model_op_context_heads, model_op_context_rows;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,

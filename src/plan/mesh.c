@@ -103,8 +103,18 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
             (int)tensors, (int)of_stage, of_stage == 1 ? "" : "s", stages > 1 ? " of a stage" : "",
             of_stage == 1 ? "start more" : "give ",
             base_format_divisors(of_stage, counts, sizeof counts));
-    BASE_TRY(plan_mesh_make(of_stage / tensors, 0, size, out, error));
+    int32_t of_tensor = of_stage / tensors,
+            contexts = (int32_t)base_max_i64(settings->mesh.context_size, 1);
+    if (of_tensor % contexts)
+        return base_fail(
+            error, SIFR_USAGE,
+            "context_parallel: %d ranks that divide sequences do not divide %d rank%s; %s%s",
+            (int)contexts, (int)of_tensor, of_tensor == 1 ? "" : "s",
+            of_tensor == 1 ? "start more" : "give ",
+            of_tensor == 1 ? "" : base_format_divisors(of_tensor, counts, sizeof counts));
+    BASE_TRY(plan_mesh_make(of_tensor / contexts, 0, size, out, error));
     out->ranks[PLAN_AXIS_STAGE] = stages;
+    out->ranks[PLAN_AXIS_CONTEXT] = contexts;
     out->ranks[PLAN_AXIS_TENSOR] = tensors;
     find_places(out, rank);
     return set_near(&settings->zero, out, error);

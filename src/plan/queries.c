@@ -8,6 +8,14 @@ base_dtype plan_dtype(const plan_settings *settings) {
     return device_dtype_of(settings->step.precision);
 }
 
+int64_t plan_run_length(const plan_settings *settings) {
+    return settings->step.seq_length / plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
+}
+
+int64_t plan_tokens(const plan_settings *settings) {
+    return settings->step.micro_batch_size * plan_run_length(settings);
+}
+
 int64_t plan_cache_rows(const plan_settings *settings) {
     return settings->step.micro_batch_size * settings->cache_length;
 }

@@ -121,6 +121,10 @@ int32_t plan_slices(const plan_settings *settings, plan_cut what);
 /* Whether several ranks each keep sums of whole gradients. */
 bool plan_sums_are_whole(const plan_settings *settings);
 
+/* Of each sequence, the tokens that a context rank has, in its place; and of a micro batch. */
+int64_t plan_run_length(const plan_settings *settings);
+int64_t plan_tokens(const plan_settings *settings);
+
 base_dtype plan_dtype(const plan_settings *settings);   /* of parameters and activations */
 int64_t plan_cache_rows(const plan_settings *settings); /* of all sequences of a batch */
 /* What node n, which model_is_cached, keeps in generation: rows of all sequences x columns. */

@@ -67,8 +67,9 @@ model_config zero_config(const char *type) {
     return c;
 }
 
-static int32_t tensors_of(const zero_variant *v) {
-    return v->tensors ? v->tensors : 1;
+/* Ranks that share a batch. */
+static int32_t sharing_of(const zero_variant *v) {
+    return (v->tensors ? v->tensors : 1) * (v->contexts ? v->contexts : 1);
 }
 
 static sifr_settings options_of(const zero_variant *v) {
@@ -78,7 +79,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.micro_batch_size = v->sequences ? v->sequences : 1;
     options.seq_length = v->length ? v->length : ZERO_LENGTH;
     options.tile_tokens = v->tile_tokens;
-    options.gradient_accumulation_steps = v->global / (v->ranks / tensors_of(v));
+    options.gradient_accumulation_steps = v->global / (v->ranks / sharing_of(v));
     options.step_order = v->unit_order ? SIFR_STEP_UNIT : SIFR_STEP_BATCH;
     options.gradient_order = v->sequential ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
     if (v->recompute)
@@ -91,6 +92,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.zero.stage = v->stage;
     options.mesh.shard_size = v->shard_size;
     options.mesh.tensor_size = v->tensors;
+    options.mesh.context_size = v->contexts;
     options.pipeline.stages = v->stages ? v->stages : 1;
     options.pipeline.schedule = v->schedule;
     options.pipeline.chunks = v->chunks ? v->chunks : 1;
@@ -145,7 +147,7 @@ static void pad(const plan_settings *settings, int64_t index, int64_t at, batch_
     }
 }
 
-static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
+static void fill_batch(const sifr_engine *engine, int step, bool distinct, batch_ids *ids) {
     const plan_settings *settings = &engine->training->settings;
     int64_t count = settings->step.micro_batch_size * settings->step.seq_length;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
@@ -154,7 +156,8 @@ static void fill_batch(const sifr_engine *engine, int step, batch_ids *ids) {
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
             base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
-            ids->tokens[at] = (int32_t)(draw.v[0] % WORDS);
+            ids->tokens[at] =
+                (int32_t)(distinct ? (35 * in_step + step) % WORDS : (int64_t)(draw.v[0] % WORDS));
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
             ids->labels[at] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
         }
@@ -169,7 +172,7 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_id
                             sifr_error *error) {
     sifr_step_result result;
     step_counts before;
-    fill_batch(engine, step, ids);
+    fill_batch(engine, step, r->v->distinct, ids);
     sifr_batch batch = batch_of(ids);
     BASE_TRY(step_checks_count(engine, &before, error));
     BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
@@ -184,6 +187,26 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_id
     return SIFR_OK;
 }
 
+/* The losses of each token, in the order of the batch. */
+static sifr_status read_rows(rank_run *r, const sifr_engine *engine, sifr_error *error) {
+    const engine_evaluator *evaluator = &engine->evaluator;
+    const plan_settings *settings = &evaluator->schedule->settings;
+    int64_t run = plan_run_length(settings), count = plan_tokens(settings);
+    float own[ZERO_MOST_ROWS], all[ZERO_MOST_ROWS * MOST_RANKS];
+    int64_t bytes = count * (int64_t)sizeof *own;
+    if (count * plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > ZERO_MOST_ROWS) return SIFR_OK;
+    BASE_TRY(engine_get(evaluator->executor, evaluator->schedule->losses[0], 0, own, bytes, error));
+    BASE_TRY(comm_all_gather_control(engine->group, own, bytes, all, error));
+    int64_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
+    int64_t apart = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    for (int64_t i = 0; r->rank == 0 && i < count * contexts; i++) {
+        int64_t place = i % (run * contexts);
+        r->out->rows[i] =
+            all[place / run * apart * count + i / (run * contexts) * run + place % run];
+    }
+    return SIFR_OK;
+}
+
 static sifr_status evaluate(rank_run *r, sifr_engine *engine, const batch_ids *ids,
                             sifr_error *error) {
     double sum, all[MOST_RANKS];
@@ -193,7 +216,9 @@ static sifr_status evaluate(rank_run *r, sifr_engine *engine, const batch_ids *i
     sifr_status status = sifr_engine_evaluate(engine, &batch, &sum, &labelled, error);
     if (status == SIFR_OK)
         status = comm_all_gather_control(engine->group, &sum, sizeof sum, all, error);
-    for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i += tensors_of(r->v))
+    if (status == SIFR_OK && engine->training->settings.pipeline.stages <= 1)
+        status = read_rows(r, engine, error);
+    for (int32_t i = 0; i < r->v->ranks && r->rank == 0 && status == SIFR_OK; i += sharing_of(r->v))
         r->out->evaluated += all[i];
     return status;
 }
@@ -314,6 +339,7 @@ static void *run_rank(void *argument) {
     if (v->own) config.objective = (model_objective){.row = &model_objective_own, .own = *v->own};
     if (v->layers) config.num_hidden_layers = v->layers;
     if (v->intermediate) config.intermediate_size = v->intermediate;
+    if (v->distinct) config.tie_word_embeddings = false;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;
     sifr_model *model = NULL;
     sifr_engine *engine = NULL;

@@ -10,7 +10,8 @@ enum {
     ZERO_STEPS = 3,
     ZERO_MOST_STEPS = 8,
     ZERO_LENGTH = 16,
-    ZERO_SEED = 5
+    ZERO_SEED = 5,
+    ZERO_MOST_ROWS = 256
 }; /* seed: of the first weights */
 
 typedef struct zero_variant {
@@ -20,6 +21,7 @@ typedef struct zero_variant {
     int32_t chunks;     /* 0: one */
     int32_t shard_size; /* 0: all */
     int32_t tensors;    /* of the ranks, those that share a batch; 0: one */
+    int32_t contexts;   /* the same, of those that share its tokens */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;
@@ -47,6 +49,7 @@ typedef struct zero_variant {
     bool separate;       /* ranks' devices have memory of their own, which each step checks, too */
     sifr_status (*open)(device **out, sifr_error *error); /* a device; NULL: as `separate` says */
     bool packed;                                          /* sequences hold several documents */
+    bool distinct;                 /* no token twice in a step; the head has weights of its own */
     bool hidden;                   /* `open` opens devices that hide their memory */
     model_coding coding;           /* of frozen weights of products */
     bool opened;                   /* they have the values of these codes, but are held as ever */
@@ -59,7 +62,8 @@ typedef struct zero_outcome {
     size_t count;
     /* By step; norm -1: nothing was updated. */
     double loss[ZERO_MOST_STEPS], norm[ZERO_MOST_STEPS], scale[ZERO_MOST_STEPS];
-    double evaluated; /* sum of losses of the ranks' first micro batches */
+    double evaluated;           /* sum of losses of the ranks' first micro batches */
+    float rows[ZERO_MOST_ROWS]; /* the losses of rank 0's, whose tokens context ranks share */
     int64_t updates;
     int64_t peak[PLAN_CLASSES]; /* planned, of rank 0 */
     int64_t activations;        /* where they take most */

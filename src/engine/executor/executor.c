@@ -56,50 +56,9 @@ static sifr_status see_numbers(engine_executor *e, sifr_error *error) {
 static sifr_status fold_losses(const engine_executor *e, int32_t micro_batch, sifr_error *error) {
     base_assert(micro_batch >= 0 && e->schedule->losses[micro_batch] >= 0);
     const plan_schedule *s = e->schedule;
-    int64_t tokens = s->settings.step.micro_batch_size * s->settings.step.seq_length;
-    return device_fold_losses(s->dev, engine_buffer(e, s->losses[micro_batch]), tokens,
-                              &device_numbers(e)->losses[micro_batch], error);
-}
-
-/* Bytes of the parts that come before those of the last stage. */
-static int64_t before_last(const engine_executor *e) {
-    const plan_mesh *mesh = &e->schedule->settings.mesh;
-    int64_t ranks = plan_mesh_ranks(mesh, PLAN_WORLD) / mesh->ranks[PLAN_AXIS_STAGE];
-    return ranks * (mesh->ranks[PLAN_AXIS_STAGE] - 1) * plan_part_bytes(e->schedule);
-}
-
-/* The last stage has the losses. Its parts take over the squares of the other stages' ranks with
- * the same places, so they are the whole decision's. */
-static void join_stages(const engine_executor *e, void *parts) {
-    int64_t bytes = plan_part_bytes(e->schedule), last = before_last(e);
-    int64_t stages = e->schedule->settings.mesh.ranks[PLAN_AXIS_STAGE];
-    int64_t stage = stages > 1 ? last / (stages - 1) : 0;
-    for (int64_t at = 0; at < last; at += bytes) {
-        char *to = (char *)parts + last + at % stage;
-        base_exact_merge((base_exact_sum *)(void *)to,
-                         (base_exact_sum *)(void *)((char *)parts + at));
-    }
-}
-
-/* Tensor ranks that share a batch have the same losses, and squares of their own. The first one's
- * part takes over those of the others, and the parts of the data ranks follow each other. */
-static void join_tensors(const engine_executor *e, void *parts) {
-    const plan_mesh *mesh = &e->schedule->settings.mesh;
-    int64_t bytes = plan_part_bytes(e->schedule);
-    int32_t tensors = plan_mesh_ranks(mesh, PLAN_TENSORS), data = plan_mesh_ranks(mesh, PLAN_DATA);
-    char *first = (char *)parts + before_last(e);
-    for (int32_t d = 0; tensors > 1 && d < data; d++) {
-        char *from = first + d * tensors * bytes, *to = first + d * bytes;
-        if (to != from) memcpy(to, from, (size_t)bytes);
-        for (int32_t t = 1; t < tensors; t++)
-            base_exact_merge((base_exact_sum *)(void *)to,
-                             (base_exact_sum *)(void *)(from + t * bytes));
-    }
-}
-
-static void join_parts(const engine_executor *e, void *parts) {
-    join_stages(e, parts);
-    join_tensors(e, parts);
+    return device_fold_losses(s->dev, engine_buffer(e, s->losses[micro_batch]),
+                              plan_tokens(&s->settings), &device_numbers(e)->losses[micro_batch],
+                              error);
 }
 
 /* Why the host waits for transfers; NULL: the device does, and the host goes on. Not where
@@ -112,6 +71,7 @@ static const char *host_waits_why(const engine_executor *e) {
     if (e->times_each || e->spans) return "each instruction is timed";
     if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_STAGES) > 1) return "pipeline stages";
     if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_TENSORS) > 1) return "tensor ranks";
+    if (plan_mesh_ranks(&e->schedule->settings.mesh, PLAN_CONTEXTS) > 1) return "context ranks";
     return NULL;
 }
 
@@ -135,7 +95,7 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     int64_t bytes = plan_part_bytes(e->schedule);
     if (!e->parts) {
         BASE_TRY(comm_all_gather_control(e->world, &numbers->squares, bytes, all, error));
-        join_parts(e, all);
+        executor_join_parts(e, all);
         return SIFR_OK;
     }
     base_exact_sum *own = &e->numbers->squares;
@@ -143,7 +103,7 @@ static sifr_status gather_parts(engine_executor *e, sifr_error *error) {
     comm_handle handle;
     BASE_TRY(comm_start_control(e->world, own, bytes, e->parts, &handle, error));
     BASE_TRY(wait_for_transfer(e, handle, error));
-    join_parts(e, e->parts); /* where there is something to join the host has waited */
+    executor_join_parts(e, e->parts); /* where there is something to join the host has waited */
     return device_start_copy(dev, DEVICE_COMPUTE, all, e->parts, comm_size(e->world) * bytes,
                              error);
 }
@@ -153,10 +113,11 @@ static sifr_status decide(engine_executor *e, const engine_step_input *input, in
                           sifr_error *error) {
     const plan_schedule *s = e->schedule;
     plan_numbers *numbers = device_numbers(e);
-    device_decision decision = {.parts = (char *)plan_all_parts(s, numbers) + before_last(e),
+    device_decision decision = {.parts =
+                                    (char *)plan_all_parts(s, numbers) + executor_before_last(e),
                                 .ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_DATA),
                                 .micro_batches = s->settings.step.gradient_accumulation_steps,
-                                .owners = plan_mesh_ranks(&s->settings.mesh, PLAN_STATE),
+                                .owners = s->settings.mesh.ranks[PLAN_AXIS_SHARD],
                                 .across_first = plan_batch_neighbours(&s->settings) > 1,
                                 .labelled = labelled,
                                 .loss_scale = input->loss_scale,
@@ -364,9 +325,11 @@ static sifr_status count_labels(const engine_executor *e, const engine_step_inpu
                                 engine_result *result, sifr_error *error) {
     const plan_mesh *mesh = &e->schedule->settings.mesh;
     int32_t stages = mesh->ranks[PLAN_AXIS_STAGE];
-    bool shared = stages > 1 || plan_mesh_ranks(mesh, PLAN_TENSORS) > 1; /* a batch, by ranks */
+    bool shared = stages > 1 || plan_mesh_ranks(mesh, PLAN_TENSORS) > 1 ||
+                  plan_mesh_ranks(mesh, PLAN_CONTEXTS) > 1; /* a batch, by ranks */
     comm_group *group = shared ? e->world : engine_groups_at(&e->groups, PLAN_DATA);
-    bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1 && mesh->place[PLAN_AXIS_TENSOR] == 0;
+    bool counts = mesh->place[PLAN_AXIS_STAGE] == stages - 1 &&
+                  mesh->place[PLAN_AXIS_TENSOR] == 0 && mesh->place[PLAN_AXIS_CONTEXT] == 0;
     engine_meeting meeting = {
         .count = counts ? input->labelled : 0, .given = input->given, .refuses = input->refused};
     engine_groups_label(&e->groups, &(comm_label){.step = input->step + 1});

@@ -55,6 +55,11 @@ static inline bool executor_is_move(const plan_instruction *i) {
     return i->action == PLAN_READ || i->action == PLAN_WRITE;
 }
 
+/* Bytes of the parts that come before those of the last stage, of all ranks' in their order. */
+int64_t executor_before_last(const engine_executor *executor);
+/* Makes them those of the decision, a part for each rank with a batch of its own, from there on. */
+void executor_join_parts(const engine_executor *executor, void *parts);
+
 /* Writes rotary tables, and positions unless they come with each batch. */
 sifr_status executor_fill_tables(engine_executor *executor, sifr_error *error) SIFR_MUST_CHECK;
 

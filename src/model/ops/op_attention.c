@@ -88,6 +88,7 @@ const model_op model_op_attention = {
     .untouched = untouched_bytes,
     .layout = MODEL_LAYOUT_PARTS,
     .divide = divide_heads,
+    .contexts = MODEL_CONTEXTS_HEADS,
 };
 
 /* Whether a table of relative positions is absent, or has the columns of a query and an even number

@@ -15,6 +15,7 @@ const model_op model_op_head_loss = {
     .makes_loss = true,
     .logits = DEVICE_HEAD_LOGITS,
     .row_numbers = 1 << 1, /* the labels */
+    .contexts = MODEL_CONTEXTS_ROWS,
 };
 
 void sifr_head_loss(sifr_model *model, sifr_head_args args) {

@@ -253,7 +253,8 @@ static sifr_status add_inputs(lower_state *state, int32_t j, sifr_error *error) 
         *at = -1;
         if (state->model->inputs[i] < 0) continue;
         int64_t columns = state->model->values[state->model->inputs[i]].columns;
-        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, bytes * columns, -1, j, true, at, error));
+        int64_t rows = lower_rows(state, state->model->inputs[i], false);
+        BASE_TRY(plan_add_buffer(s, PLAN_INPUTS, rows * 4 * columns, -1, j, true, at, error));
     }
     return SIFR_OK;
 }
@@ -532,7 +533,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     s->settings = *settings;
     lower_state state = {.s = s,
                          .model = model,
-                         .tokens = settings->step.micro_batch_size * settings->step.seq_length,
+                         .tokens = plan_tokens(settings),
                          .element = base_dtype_bytes(plan_dtype(settings)),
                          .micro_batch = -1,
                          .kept = kept};
@@ -583,7 +584,7 @@ static sifr_status lower(const sifr_model *model, device *dev, const plan_settin
 sifr_status plan_lower(const sifr_model *model, device *dev, const plan_settings *settings,
                        plan_schedule **out, sifr_error *error) {
     sifr_model *part;
-    BASE_TRY(lower_cut_tensors(model, dev, settings, &part, error));
+    BASE_TRY(lower_cut_ranks(model, dev, settings, &part, error));
     sifr_status status = lower(part ? part : model, dev, settings, out, error);
     if (status == SIFR_OK)
         (*out)->part = part;

@@ -2,7 +2,8 @@
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
  * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
  * lower_forward.c, lower_backward.c, lower_split.c, lower_tensor.c (sums over tensor ranks),
- * lower_gradient.c and lower_update.c. Private to them.
+ * lower_context.c (exchanges among context ranks), lower_gradient.c and lower_update.c. Private to
+ * them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -204,11 +205,26 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t node,
                                  sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_tensor_sum(lower_state *state, int32_t node, const lower_operand *from,
                              const lower_operand *to, sifr_error *error) SIFR_MUST_CHECK;
+/* Of a node of context ranks, which has no kernel; and x exchanged among them, to y. Heads: of a
+ * run of rows with all columns, y has all rows of a run of columns; else the other way. */
+sifr_status lower_context_forward(lower_state *state, int32_t node,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_exchange(lower_state *state, int32_t node, plan_action action, bool heads,
+                           const lower_operand *x, const lower_operand *y,
+                           sifr_error *error) SIFR_MUST_CHECK;
+/* Of the micro batch, the first of this rank's tokens, where it has one sequence. */
+int64_t lower_first_token(const lower_state *state);
+
 /* What tensor ranks do not go with is refused; and this rank's part of the model, whose maker frees
  * it: NULL where the settings have no tensor ranks, or `model` is one. */
 sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                               const plan_settings *settings, sifr_model **out,
                               sifr_error *error) SIFR_MUST_CHECK;
+/* The part of a tensor rank, and of that the part of a context rank; what context ranks do not go
+ * with is refused. NULL where the settings have neither, or `model` is such a part. */
+sifr_status lower_cut_ranks(const sifr_model *model, const device *dev,
+                            const plan_settings *settings, sifr_model **out,
+                            sifr_error *error) SIFR_MUST_CHECK;
 /* A node whose gradients of weights are made later has LOWER_INPUTS now and LOWER_WEIGHTS then. */
 sifr_status lower_backward(lower_state *state, int32_t node, lower_makes makes,
                            sifr_error *error) SIFR_MUST_CHECK;

@@ -282,6 +282,27 @@ static sifr_status sum_gradient(lower_state *state, int32_t n, sifr_error *error
     return lower_tensor_sum(state, n, &gradient, &gradient, error);
 }
 
+/* The gradient goes back the way that the value came. */
+static sifr_status backward_exchange(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    bool heads = node->op->exchanges == MODEL_EXCHANGE_TO_ROWS;
+    lower_target target;
+    BASE_TRY(find_target(state, n, 0, &target, error));
+    if (!target.wanted) return SIFR_OK;
+    lower_operand from = gradient_of(state, node->y);
+    BASE_TRY(lower_exchange(state, n, PLAN_BACKWARD, heads, &from, &target.place, error));
+    if (!target.beside) return SIFR_OK;
+    return emit_simple(state, DEVICE_ACCUMULATE, n, &target.place, &target.sum, error);
+}
+
+static sifr_status backward_op(lower_state *state, int32_t n, lower_makes makes,
+                               sifr_error *error) {
+    const model_op *op = state->model->nodes[n].op;
+    if (op->shares_gradient) return backward_shared(state, n, error);
+    if (op->exchanges) return makes & LOWER_INPUTS ? backward_exchange(state, n, error) : SIFR_OK;
+    return backward_kernel(state, n, makes, error);
+}
+
 sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     if (!state->carries[n]) return SIFR_OK;
@@ -291,8 +312,7 @@ sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sif
                          state->model->units[node->unit].name, node->op->name);
     }
     if (node->op->sums_gradient) BASE_TRY(sum_gradient(state, n, error));
-    BASE_TRY(node->op->shares_gradient ? backward_shared(state, n, error)
-                                       : backward_kernel(state, n, makes, error));
+    BASE_TRY(backward_op(state, n, makes, error));
     if (node->op->makes_loss || makes != LOWER_BOTH) return SIFR_OK;
     state->places[state->gradient[lower_value(state, node->y)]].sharers--;
     return SIFR_OK;

@@ -18,13 +18,20 @@ size_t lower_node(const lower_state *state, int32_t node) {
     return set * state->model->node_count + (size_t)node;
 }
 
+/* Rows of a value that are not those of the current part; 0: they are. */
+static int64_t own_rows(const lower_state *state, int32_t value) {
+    const model_value *v = &state->model->values[value];
+    const sifr_settings *step = &state->s->settings.step;
+    return v->whole ? step->micro_batch_size * step->seq_length : v->rows;
+}
+
 int64_t lower_value_rows(const lower_state *state, int32_t value) {
-    int64_t rows = state->model->values[value].rows;
+    int64_t rows = own_rows(state, value);
     return rows ? rows : state->part.rows;
 }
 
 int64_t lower_rows(const lower_state *state, int32_t value, bool local) {
-    int64_t rows = state->model->values[value].rows;
+    int64_t rows = own_rows(state, value);
     return rows ? rows : local ? state->part.rows : state->tokens;
 }
 
@@ -101,9 +108,11 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     const plan_settings *settings = &state->s->settings;
     bool cached = settings->mode == PLAN_GENERATE;
     device_attributes attributes = node->attributes;
-    model_extent extent = {.sequences = settings->step.micro_batch_size,
-                           .length = cached ? settings->cache_length : settings->step.seq_length,
-                           .whole = state->part.region >= 0 ? state->tokens : 0,
+    int64_t sequences = settings->step.micro_batch_size, length = settings->step.seq_length;
+    bool part = state->part.region >= 0 || plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
+    model_extent extent = {.sequences = sequences,
+                           .length = cached ? settings->cache_length : length,
+                           .whole = part ? sequences * length : 0,
                            .training = settings->mode == PLAN_TRAIN};
     if (node->op->complete) node->op->complete(&attributes, &extent);
     return attributes;
@@ -142,7 +151,8 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
     int64_t element = 0;
     if (made && made->op->counts_elements)
-        element = state->part.first * state->model->values[made->y].columns;
+        element =
+            (lower_first_token(state) + state->part.first) * state->model->values[made->y].columns;
     if (call && index >= 0 && !device_same_call(&state->s->calls[index], call)) index = -1;
     if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
     if (cached) *cached = index;

@@ -271,8 +271,10 @@ void plan_set_sequences(plan_settings *settings, int64_t value) {
     settings->step.micro_batch_size = value;
 }
 
+/* Context ranks divide sequences, so between lengths that they divide the next one is meant. */
 void plan_set_length(plan_settings *settings, int64_t value) {
-    settings->step.seq_length = value;
+    settings->step.seq_length =
+        base_ceil_to(value, plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS));
 }
 
 /* State of a search for the largest value: all values up to `fits` fit, from `too_large` on none

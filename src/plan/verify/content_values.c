@@ -32,7 +32,8 @@ sifr_status content_use_values(const content_state *c, const plan_access *access
         const plan_run *run;
         if (!c->moved[a->buffer] || a->writes) continue;
         plan_range range = content_range(a);
-        while ((run = plan_contents_find(&c->of[a->buffer], range.from)) && run->from < range.to) {
+        while (range.from < range.to && (run = plan_contents_find(&c->of[a->buffer], range.from)) &&
+               run->from < range.to) {
             plan_content is = run->is;
             plan_range piece = {base_max_i64(range.from, run->from),
                                 base_min_i64(range.to, run->to)};

@@ -38,7 +38,7 @@ static sifr_status prepare(evaluation *e, sifr_error *error) {
     e->pass.group = engine_group(of->engine);
     e->pass.ranks = plan_mesh_ranks(mesh, PLAN_DATA);
     e->pass.place = plan_mesh_place(mesh, PLAN_DATA);
-    e->pass.apart = plan_mesh_ranks(mesh, PLAN_TENSORS);
+    e->pass.apart = plan_mesh_ranks(mesh, PLAN_TENSORS) * plan_mesh_ranks(mesh, PLAN_CONTEXTS);
     e->pass.user = e;
     e->pass.stopped = ask;
     if (e->measure) BASE_TRY(e->measure->open(of, &e->pass, &e->measured, error));

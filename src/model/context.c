@@ -1,0 +1,145 @@
+/* Makes a context rank's part of a model. */
+#include "model/context.h"
+
+#include "base/assert.h"
+#include "base/heap.h"
+#include "base/text.h"
+#include "model/part.h"
+
+typedef struct context_work {
+    const sifr_model *from;
+    sifr_model *part;
+    int32_t ranks;
+} context_work;
+
+static bool attends(const model_node *node) {
+    return node->op->contexts == MODEL_CONTEXTS_HEADS;
+}
+
+/* --- what can be cut --- */
+
+static sifr_status refuse(const sifr_model *model, const model_node *node, const char *what,
+                          sifr_error *error) {
+    return base_fail(error, SIFR_USAGE,
+                     "context_parallel: unit %s: %s is not supported with context ranks yet; leave "
+                     "them out",
+                     model->units[node->unit].name, what);
+}
+
+static sifr_status check_heads(const context_work *work, const model_node *node,
+                               sifr_error *error) {
+    const device_attention_attributes *a = &node->attributes.attention;
+    char sizes[128];
+    int32_t heads = a->heads % work->ranks ? a->heads : a->kv_heads;
+    if (a->bidirectional) return refuse(work->from, node, "attention to later tokens", error);
+    if (a->dropout > 0) return refuse(work->from, node, "dropout of attention's scores", error);
+    if (node->x[4] >= 0 || node->x[5] >= 0)
+        return refuse(work->from, node, "attention with relative positions", error);
+    if (heads % work->ranks == 0) return SIFR_OK;
+    base_format_divisors(heads, sizes, sizeof sizes);
+    return base_fail(error, SIFR_USAGE,
+                     "context_parallel: unit %s: %d %sheads are not divided among %d ranks; %s%s",
+                     work->from->units[node->unit].name, (int)heads, heads == a->heads ? "" : "kv ",
+                     (int)work->ranks, heads == 1 ? "leave them out" : "give ",
+                     heads == 1 ? "" : sizes);
+}
+
+/* Dropout counts the elements of a micro batch from where the rank's rows begin, which are one run
+ * of it where there is one sequence. */
+static sifr_status check_node(const context_work *work, const model_node *node, int64_t sequences,
+                              sifr_error *error) {
+    char what[96];
+    if (attends(node)) return check_heads(work, node, error);
+    if (node->op->counts_elements && sequences > 1)
+        return refuse(work->from, node, "dropout of several sequences in a micro batch", error);
+    bool rows = node->op->by_row || node->op->contexts == MODEL_CONTEXTS_ROWS || node->op->sums ||
+                node->op->sums_gradient;
+    if (rows && work->part->values[node->y].rows == 0) return SIFR_OK;
+    snprintf(what, sizeof what, "%s", node->op->name);
+    return refuse(work->from, node, what, error);
+}
+
+static sifr_status check_model(const context_work *work, int64_t sequences, sifr_error *error) {
+    for (size_t n = 0; n < work->from->node_count; n++)
+        BASE_TRY(check_node(work, &work->from->nodes[n], sequences, error));
+    return SIFR_OK;
+}
+
+/* --- values and nodes --- */
+
+/* Some heads of whole sequences, of a value with all heads of a rank's tokens. */
+static int32_t add_heads(const context_work *work, int32_t like, int32_t unit) {
+    int64_t columns = work->part->values[like].columns / work->ranks;
+    int32_t value = model_part_value(work->part, like, columns, unit);
+    work->part->values[value].whole = true;
+    return value;
+}
+
+static void add_attention(const context_work *work, model_node node) {
+    device_attention_attributes *a = &node.attributes.attention;
+    sifr_model *part = work->part;
+    int32_t rows = node.y;
+    for (int i = 0; i < 3; i++) {
+        int32_t heads = add_heads(work, node.x[i], node.unit);
+        model_part_node(part, model_bare_node(&model_op_context_heads, &node, node.x[i], heads));
+        node.x[i] = heads;
+    }
+    if (node.x[3] >= 0) part->values[node.x[3]].whole = true; /* segments */
+    if (!a->all_kv_heads) a->all_kv_heads = a->kv_heads;
+    a->heads /= work->ranks;
+    a->kv_heads /= work->ranks;
+    node.y = add_heads(work, rows, node.unit);
+    model_part_node(part, node);
+    model_part_node(part, model_bare_node(&model_op_context_rows, &node, node.y, rows));
+}
+
+/* Where a node of the logical model runs, `n` of `from`, is the last node of the part or, where
+ * attention has its exchange behind it, the one before. */
+static void note_place(const context_work *work, int32_t n) {
+    const model_node *node = &work->from->nodes[n];
+    int32_t op = node->attributes.op, behind = attends(node) ? 2 : 1;
+    if (work->from->node_at && work->from->node_at[op] != n) return; /* beside one */
+    work->part->node_at[op] = (int32_t)work->part->node_count - behind;
+}
+
+static void make_nodes(const context_work *work) {
+    for (size_t u = 0; u < work->from->unit_count; u++) {
+        const model_unit *unit = &work->from->units[u];
+        work->part->units[u].first_node = (int32_t)work->part->node_count;
+        work->part->units[u].nodes = 0;
+        for (int32_t n = unit->first_node; n < unit->first_node + unit->nodes; n++) {
+            if (attends(&work->from->nodes[n]))
+                add_attention(work, work->from->nodes[n]);
+            else
+                model_part_node(work->part, work->from->nodes[n]);
+            note_place(work, n);
+        }
+    }
+}
+
+static sifr_status make_part(const context_work *work, int64_t sequences, sifr_error *error) {
+    const sifr_model *from = work->from;
+    size_t attentions = 0;
+    for (size_t n = 0; n < from->node_count; n++) attentions += attends(&from->nodes[n]);
+    BASE_TRY(model_part_copy(from, 4 * attentions, 4 * attentions, work->part, error));
+    BASE_TRY(check_model(work, sequences, error));
+    work->part->tensors = from->tensors;
+    work->part->tensor_place = from->tensor_place;
+    work->part->contexts = work->ranks;
+    make_nodes(work);
+    model_part_slices(work->part, from->value_count);
+    return model_arrange(work->part, error);
+}
+
+sifr_status model_cut_contexts(const sifr_model *model, int32_t ranks, int64_t sequences,
+                               sifr_model **out, sifr_error *error) {
+    base_assert(ranks > 1 && model->finished && !model->contexts);
+    context_work work = {.from = model, .ranks = ranks};
+    BASE_TRY(base_alloc(1, sizeof *work.part, &work.part, error));
+    sifr_status status = make_part(&work, sequences, error);
+    if (status == SIFR_OK)
+        *out = work.part;
+    else
+        sifr_model_free(work.part);
+    return status;
+}

@@ -1,0 +1,21 @@
+/* Where rows of a run of tokens become whole sequences of some heads, and back, among context
+ * ranks. No model is built with these: model/context.h adds them to a rank's part of it. */
+#include "model/description.h"
+
+/* Before attention. */
+const model_op model_op_context_heads = {
+    .name = "context_heads",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .exchanges = MODEL_EXCHANGE_TO_HEADS,
+};
+
+/* Behind it. */
+const model_op model_op_context_rows = {
+    .name = "context_rows",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .exchanges = MODEL_EXCHANGE_TO_ROWS,
+};

@@ -1,0 +1,207 @@
+/* Context ranks: this rank's part of a model, and the exchanges before and behind attention. Their
+ * start is lowered alone: pass_overlap.c waits for it before what it brings is used.
+ *
+ * A rank has a run of each sequence's rows, with all columns. Of attention it has all rows, with a
+ * run of columns. A part that one rank sends to another is a run of both, rows and columns, and
+ * travels with its rows end to end. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/errors.h"
+#include "base/heap.h"
+#include "model/context.h"
+#include "plan/list.h"
+#include "plan/lower/lower.h"
+#include "plan/queries.h"
+
+int64_t lower_first_token(const lower_state *state) {
+    const plan_settings *settings = &state->s->settings;
+    return plan_mesh_place(&settings->mesh, PLAN_CONTEXTS) * plan_run_length(settings);
+}
+
+/* --- the exchange --- */
+
+typedef struct lower_parts {
+    int32_t node, ranks;
+    plan_action action;
+    int64_t sequences, run;  /* rows of a sequence that a rank has */
+    int64_t columns, length; /* of a part: columns, and values of a sequence */
+    int64_t bytes;           /* of a part */
+} lower_parts;
+
+static lower_parts parts_of(const lower_state *state, int32_t node, plan_action action,
+                            int64_t columns) {
+    const plan_settings *settings = &state->s->settings;
+    lower_parts p = {.node = node,
+                     .ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS),
+                     .action = action,
+                     .sequences = settings->step.micro_batch_size,
+                     .run = plan_run_length(settings)};
+    p.columns = columns / p.ranks;
+    p.length = p.run * p.columns;
+    p.bytes = p.sequences * p.length * state->element;
+    return p;
+}
+
+/* Part `index` where parts lie end to end; `rows` and `columns` as a copy of it moves them. */
+static lower_operand packed_part(const lower_parts *p, const lower_operand *all, int32_t index,
+                                 int64_t rows, int64_t columns) {
+    return (lower_operand){.buffer = all->buffer,
+                           .offset = all->offset + index * p->bytes,
+                           .matrix = lower_matrix(rows, columns, all->matrix.dtype)};
+}
+
+/* Of all columns of a rank's rows, or of all rows of a rank's columns. */
+static lower_operand placed_part(const lower_state *state, const lower_parts *p,
+                                 const lower_operand *all, int32_t index, bool of_columns) {
+    int64_t first = index * (of_columns ? p->columns : p->length);
+    lower_operand part = {.buffer = all->buffer,
+                          .offset = all->offset + first * state->element,
+                          .matrix = all->matrix};
+    if (of_columns) {
+        part.matrix.columns = p->columns;
+        return part;
+    }
+    base_assert(all->matrix.stride == p->columns);
+    part.matrix.rows = p->sequences;
+    part.matrix.columns = p->length;
+    part.matrix.stride = p->length * p->ranks;
+    return part;
+}
+
+static sifr_status copy(lower_state *state, const lower_parts *p, const lower_operand *x,
+                        const lower_operand *y, sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CONVERT;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, *x, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, *y, error));
+    return lower_emit(state, p->action, state->model->nodes[p->node].unit, p->node, &call, NULL,
+                      false, error);
+}
+
+/* Between a value and its parts end to end. */
+static sifr_status copy_parts(lower_state *state, const lower_parts *p, const lower_operand *value,
+                              bool of_columns, const lower_operand *packed, bool pack,
+                              sifr_error *error) {
+    for (int32_t i = 0; i < p->ranks; i++) {
+        lower_operand placed = placed_part(state, p, value, i, of_columns);
+        lower_operand part = packed_part(p, packed, i, placed.matrix.rows, placed.matrix.columns);
+        BASE_TRY(copy(state, p, pack ? &placed : &part, pack ? &part : &placed, error));
+    }
+    return SIFR_OK;
+}
+
+/* Room for all parts of `like`. */
+static sifr_status add_room(lower_state *state, const lower_parts *p, const lower_operand *like,
+                            lower_operand *out, sifr_error *error) {
+    *out = (lower_operand){.matrix = {.dtype = like->matrix.dtype}};
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, p->ranks * p->bytes,
+                           state->model->nodes[p->node].unit, state->model->nodes[p->node].y, false,
+                           &out->buffer, error);
+}
+
+static sifr_status start(lower_state *state, const lower_parts *p, const lower_operand *x,
+                         const lower_operand *y, sifr_error *error) {
+    comm_run *runs;
+    BASE_TRY(base_alloc((size_t)p->ranks, sizeof *runs, &runs, error));
+    for (int32_t r = 0; r < p->ranks; r++) runs[r] = (comm_run){r * p->bytes, p->bytes};
+    sifr_status status = plan_add_operand(state->s, PLAN_X0, x->buffer, x->offset, error);
+    if (status == SIFR_OK) status = plan_add_operand(state->s, PLAN_Y, y->buffer, y->offset, error);
+    if (status == SIFR_OK)
+        status = plan_add_collective(state->s,
+                                     &(plan_collective){.action = PLAN_EXCHANGE,
+                                                        .span = PLAN_CONTEXTS,
+                                                        .encoding = plan_code_of(x->matrix.dtype),
+                                                        .segment = -1,
+                                                        .unit = state->model->nodes[p->node].unit,
+                                                        .micro_batch = state->micro_batch,
+                                                        .sent = runs,
+                                                        .received = runs},
+                                     error);
+    free(runs);
+    return status;
+}
+
+/* All rows of a rank's columns are their parts end to end where there is one sequence. */
+sifr_status lower_exchange(lower_state *state, int32_t node, plan_action action, bool heads,
+                           const lower_operand *x, const lower_operand *y, sifr_error *error) {
+    lower_parts p = parts_of(state, node, action, heads ? x->matrix.columns : y->matrix.columns);
+    bool one = p.sequences == 1;
+    lower_operand from = *x, to = *y;
+    if (heads || !one) {
+        BASE_TRY(add_room(state, &p, x, &from, error));
+        BASE_TRY(copy_parts(state, &p, x, heads, &from, true, error));
+    }
+    if (heads && one) return start(state, &p, &from, &to, error);
+    BASE_TRY(add_room(state, &p, y, &to, error));
+    BASE_TRY(start(state, &p, &from, &to, error));
+    return copy_parts(state, &p, y, !heads, &to, false, error);
+}
+
+sifr_status lower_context_forward(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    int64_t columns = state->model->values[node->y].columns;
+    base_assert(state->part.region < 0); /* it is not by_row */
+    state->local[lower_value(state, node->y)] = false;
+    BASE_TRY(plan_add_buffer(
+        state->s, PLAN_ACTIVATIONS, lower_rows(state, node->y, false) * columns * state->element,
+        node->unit, node->y, false, &state->buffer_of[lower_value(state, node->y)], error));
+    lower_operand x = lower_locate(state, node->x[0]), y = lower_locate(state, node->y);
+    return lower_exchange(state, n, state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD,
+                          node->op->exchanges == MODEL_EXCHANGE_TO_HEADS, &x, &y, error);
+}
+
+/* --- what they go with --- */
+
+static bool is_offloaded(const sifr_offload *o) {
+    return o->optimizer.device != SIFR_TIER_NONE || o->param.device != SIFR_TIER_NONE ||
+           o->gradients != SIFR_TIER_NONE || o->activations != SIFR_TIER_NONE;
+}
+
+static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
+    bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
+    return generates                               ? "generation is"
+           : settings->logits                      ? "an evaluation that reads logits is"
+           : is_offloaded(&settings->step.offload) ? "offloaded state is"
+           : model->objective.row                  ? "a loss other than the labels' is"
+                                                   : NULL;
+}
+
+static sifr_status cut_contexts(const sifr_model *model, const device *dev,
+                                const plan_settings *settings, sifr_model **out,
+                                sifr_error *error) {
+    int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
+    int64_t length = settings->step.seq_length, below = length / ranks * ranks;
+    const char *what = unsupported(model, settings);
+    *out = NULL;
+    if (ranks == 1) return SIFR_OK;
+    if (device_is_hidden(dev))
+        return base_fail(error, SIFR_USAGE,
+                         "context_parallel: context ranks on GPUs are not supported yet; set "
+                         "device to \"cpu\", or leave them out");
+    if (what)
+        return base_fail(error, SIFR_USAGE,
+                         "context_parallel: %s not supported with %d context ranks yet; leave one "
+                         "of them out",
+                         what, (int)ranks);
+    if (length % ranks)
+        return base_fail(error, SIFR_USAGE,
+                         "context_parallel: sequences of %lld tokens are not divided among %d "
+                         "ranks; give a seq_length of %lld",
+                         (long long)length, (int)ranks,
+                         (long long)(below && length - below <= ranks / 2 ? below : below + ranks));
+    if (model->contexts) return SIFR_OK;
+    return model_cut_contexts(model, ranks, settings->step.micro_batch_size, out, error);
+}
+
+sifr_status lower_cut_ranks(const sifr_model *model, const device *dev,
+                            const plan_settings *settings, sifr_model **out, sifr_error *error) {
+    sifr_model *tensors, *contexts;
+    BASE_TRY(lower_cut_tensors(model, dev, settings, &tensors, error));
+    sifr_status status = cut_contexts(tensors ? tensors : model, dev, settings, &contexts, error);
+    *out = contexts ? contexts : tensors;
+    if (tensors && (contexts || status != SIFR_OK)) sifr_model_free(tensors);
+    return status;
+}
