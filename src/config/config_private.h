@@ -148,6 +148,11 @@ sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void config_settle_tensors(sifr_config *config);
 
+/* config_context.c: the same of context ranks. */
+sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+void config_settle_contexts(sifr_config *config);
+
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

@@ -157,6 +157,8 @@ static void flags_come_from_the_table(void **state) {
         "resume",
         "pipeline-stages",
         "shard-size",
+        "context-size",
+        "context-kind",
         "step-order",
         "gradient-order",
         "device",

@@ -60,6 +60,8 @@ static const key_reason elsewhere[] = {
     {"data_types.param_dtype", "it says no other than bf16.enabled and fp16.enabled"},
     {"optimizer.params.* scheduler.params.*", "sections that are facts as a whole"},
     {"tensor_parallel.*", "\"tensor ranks\": tests/cli/test_tensor_runs.sh"},
+    {"sequence_parallel_size sifr.context_parallel.*",
+     "\"context ranks\": tests/cli/test_context_runs.sh"},
 };
 
 #define BATCH "\"train_batch_size\": 36, \"train_micro_batch_size_per_gpu\": 2"

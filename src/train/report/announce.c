@@ -186,6 +186,17 @@ static void say_divided(const train_state *t) {
               cut, matrices, (int)model->tensors, base_format_count(whole, parameters));
 }
 
+/* "context_parallel: each of 2 ranks has a run of 16 tokens of each sequence; attention ..." */
+static void say_runs(const train_state *t) {
+    const plan_settings *s = &engine_schedule(t->engine)->settings;
+    int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS);
+    if (contexts == 1) return;
+    train_say(t->host,
+              "context_parallel: each of %d ranks has %lld tokens of each sequence, and in "
+              "attention all tokens of 1/%d of the heads",
+              (int)contexts, (long long)plan_run_length(s), (int)contexts);
+}
+
 /* "mesh: 2 stages x 2 replicas x 2 shards, all on one host; schedule 1f1b, units 0-3 and 4-7". Of
  * shards alone only where they are is said, if on several hosts or NUMA nodes. */
 static void say_mesh(const train_state *t) {
@@ -196,12 +207,14 @@ static void say_mesh(const train_state *t) {
                           .per_switch = t->host->ranks_per_switch};
     bool stages = plan_parts(&s->pipeline) > 1,
          plain = !stages && plan_mesh_ranks(&s->mesh, PLAN_REPLICAS) == 1 &&
-                 plan_mesh_ranks(&s->mesh, PLAN_TENSORS) == 1,
+                 plan_mesh_ranks(&s->mesh, PLAN_TENSORS) == 1 &&
+                 plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS) == 1,
          apart = plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_host) ||
                  plan_mesh_crosses(&s->mesh, PLAN_WORLD, places.per_node);
     if (plain && !apart) return;
     if (stages) plan_pipeline_text(&s->pipeline, parts);
     say_divided(t);
+    say_runs(t);
     train_say(t->host, "mesh: %s, %s%s%s", plan_mesh_text(&s->mesh, text),
               plan_mesh_places_text(&s->mesh, &places, where), stages ? "; " : "", parts);
 }

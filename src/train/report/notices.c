@@ -11,20 +11,28 @@ enum { REASON_LENGTH = 160 };
 /* The sum over the global batch is one tree made by halving. Sums over ranks keep to the same tree
  * if each rank's part is one of its lower branches (a power of two of ranks), or, if every micro
  * batch is reduced by itself, if the sum over micro batches is its upper part. Copies of the state
- * are above both: their number must be a power of two. `reason`: what breaks this, "" if nothing
- * does.
- */
+ * are above both: their number must be a power of two. Sums over context ranks are below all where
+ * a micro batch is reduced at once; elsewhere they are above a rank's micro batches. `reason`: what
+ * breaks this, "" if nothing does. */
 static void find_reason(const plan_settings *s, char reason[REASON_LENGTH]) {
     bool narrow = plan_converts_gradients(s);
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA), neighbours = plan_batch_neighbours(s);
     int32_t copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
+    int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS), shards = ranks / copies;
     bool across_first = neighbours > 1;
+    bool at_once = plan_cuts(s, PLAN_CUT_SUMS) && s->step.step_order == SIFR_STEP_BATCH;
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
         snprintf(reason, REASON_LENGTH, "gradient_order is sequential");
     else if (narrow)
         snprintf(reason, REASON_LENGTH, "gradients are reduced in %s (communication_data_type)",
                  base_dtype_name(device_dtype_of(s->step.communication_data_type)));
+    else if (contexts > 1 && !at_once)
+        snprintf(reason, REASON_LENGTH,
+                 "sums over context ranks follow those over a rank's micro batches, unless at "
+                 "stage 2 or 3 in step_order batch");
+    else if (contexts > 1 && !base_is_power_of_two(shards))
+        snprintf(reason, REASON_LENGTH, "%d shards are not a power of two", (int)shards);
     else if (across_first && !base_is_power_of_two(s->step.gradient_accumulation_steps))
         snprintf(reason, REASON_LENGTH,
                  "at stage %d in step_order batch, %d accumulation steps are not a power of two",
@@ -46,8 +54,15 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA),
             copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
     int32_t tensors = plan_mesh_ranks(&s->mesh, PLAN_TENSORS);
+    int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS);
     find_reason(s, reason);
-    if (tensors > 1 && !reason[0])
+    if (contexts > 1 && tensors == 1 && !reason[0])
+        snprintf(out, size,
+                 "the same on 1, 2, 4, 8 ... times %d context ranks with this micro batch size "
+                 "(%lld) and kind of machine; gradients that are added over tokens are rounded "
+                 "otherwise than without them",
+                 (int)contexts, (long long)s->step.micro_batch_size);
+    else if (tensors > 1 && !reason[0])
         snprintf(out, size,
                  "the same on 1, 2, 4, 8 ... times %d tensor ranks with this micro batch size "
                  "(%lld) and kind of machine; sums over tensor ranks are rounded otherwise than "
