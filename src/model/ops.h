@@ -80,11 +80,11 @@ typedef struct model_op {
     const char *name;
     device_kernel forward, backward; /* DEVICE_KERNELS: none */
     /* In generation `cached` runs in place of forward. With `caches` it keeps x1 and x2 of all
-     * tokens in caches, its w0 and w1. With `state` it keeps, for each sequence, values of the
-     * activations' type in saved0, so many rows and columns, whatever the sequence's length: they
-     * cannot go back to an earlier token. Input `positions` of that call are positions, and inputs
-     * behind it are left out. */
-    bool caches;
+     * tokens in caches, its w0 and w1. With `state` it keeps, for each sequence, values in saved0,
+     * so many rows and columns, whatever the sequence's length: they cannot go back to an earlier
+     * token. They have the activations' type or, `fp32_state`, FP32. Input `positions` of that call
+     * are positions, and inputs behind it are left out. */
+    bool caches, fp32_state;
     void (*state)(const struct sifr_model *model, const struct model_node *node, int64_t *rows,
                   int64_t *columns);
     int positions;

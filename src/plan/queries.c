@@ -21,9 +21,10 @@ int64_t plan_cache_rows(const plan_settings *settings) {
 }
 
 void plan_cache_shape(const sifr_model *model, const plan_settings *settings, int32_t n,
-                      int64_t *rows, int64_t *columns) {
+                      int64_t *rows, int64_t *columns, base_dtype *dtype) {
     const model_node *node = &model->nodes[n];
     base_assert(model_is_cached(node->op));
+    *dtype = node->op->fp32_state ? BASE_FP32 : plan_dtype(settings);
     if (node->op->state) {
         node->op->state(model, node, rows, columns);
         *rows *= settings->step.micro_batch_size;

@@ -129,7 +129,7 @@ base_dtype plan_dtype(const plan_settings *settings);   /* of parameters and act
 int64_t plan_cache_rows(const plan_settings *settings); /* of all sequences of a batch */
 /* What node n, which model_is_cached, keeps in generation: rows of all sequences x columns. */
 void plan_cache_shape(const sifr_model *model, const plan_settings *settings, int32_t n,
-                      int64_t *rows, int64_t *columns);
+                      int64_t *rows, int64_t *columns, base_dtype *dtype);
 bool plan_narrow_gradients(const plan_settings *settings); /* sums of gradients have 16 bits */
 base_dtype plan_sum_type(const plan_settings *settings);   /* of them */
 /* fp32 sums of gradients are sent in communication_data_type. */

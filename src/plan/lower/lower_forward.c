@@ -16,9 +16,10 @@ static sifr_status put_caches(lower_state *state, device_call *call, int32_t n, 
         lower_operand cache = {.buffer = s->caches[2 * n + i]};
         plan_role role = node->op->state ? PLAN_SAVED0 : (plan_role)(PLAN_W0 + i);
         int64_t rows, columns;
+        base_dtype dtype;
         if (cache.buffer < 0) continue;
-        plan_cache_shape(s->model, &s->settings, n, &rows, &columns);
-        cache.matrix = lower_matrix(rows, columns, plan_dtype(&s->settings));
+        plan_cache_shape(s->model, &s->settings, n, &rows, &columns, &dtype);
+        cache.matrix = lower_matrix(rows, columns, dtype);
         BASE_TRY(lower_put(state, call, role, cache, error));
     }
     return SIFR_OK;
