@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "device/kernels/attention_attributes.h"
+#include "device/kernels/delta_attributes.h"
 #include "device/kernels/element_attributes.h"
 #include "device/kernels/head_attributes.h"
 #include "device/kernels/product_attributes.h"
@@ -83,6 +84,7 @@ typedef struct device_attributes {
         device_split_qkv_attributes split_qkv;
         device_unfold_attributes unfold;
         device_short_conv_attributes short_conv;
+        device_delta_attributes delta;
         device_attention_attributes attention;
         device_head_attributes head;
         device_gelu_attributes gelu;

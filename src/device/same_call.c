@@ -26,6 +26,11 @@ static bool same_attention(const device_attributes *a, const device_attributes *
            SAME(attention, bidirectional);
 }
 
+static bool same_delta(const device_attributes *a, const device_attributes *b) {
+    return SAME(delta, key_heads) && SAME(delta, value_heads) && SAME(delta, sequences) &&
+           SAME(delta, length);
+}
+
 static bool same_head(const device_attributes *a, const device_attributes *b) {
     return SAME(head, scale) && SAME(head, softcap) && SAME(head, preference) && SAME(head, beta) &&
            SAME(head, length) && SAME(head, temperature) && SAME(head, weight) && SAME(head, own);
@@ -86,6 +91,10 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_SHORT_CONV_BACKWARD:
     case DEVICE_SHORT_CONV_CACHED:
         return SAME(short_conv, length) && SAME(short_conv, sequences);
+    case DEVICE_DELTA:
+    case DEVICE_DELTA_BACKWARD:
+    case DEVICE_DELTA_CACHED:
+        return same_delta(a, b);
     case DEVICE_ATTENTION:
     case DEVICE_ATTENTION_BACKWARD:
     case DEVICE_ATTENTION_CACHED:

@@ -1,4 +1,6 @@
 /* Initial values of weights: each a function of (seed, weight, element) alone. */
+#include <math.h>
+
 #include "base/assert.h"
 #include "base/random.h"
 #include "model/description.h"
@@ -25,6 +27,12 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
         out[i] = (float)(w->deviation * (2 * value - 1));
     }
     if (w->init == SIFR_INIT_UNIFORM) return;
+    for (int64_t i = 0; i < count && w->init == SIFR_INIT_LOG; i++) {
+        uint64_t element = (uint64_t)(first + i);
+        double value = base_uniform(base_philox(key, element / 4, 0).v[element % 4]);
+        out[i] = (float)log(0.01 + value * (16 - 0.01));
+    }
+    if (w->init == SIFR_INIT_LOG) return;
     if (w->init != SIFR_INIT_NORMAL) {
         for (int64_t i = 0; i < count; i++) out[i] = w->init == SIFR_INIT_ONE ? 1.0f : 0.0f;
         return;

@@ -92,12 +92,13 @@ static bool changes(device_kernel kernel, size_t at) {
 static void attributes(void **state) {
     (void)state;
     static const device_kernel have[] = {
-        DEVICE_LINEAR,    DEVICE_EMBEDDING, DEVICE_RMS_NORM,   DEVICE_ROPE,
-        DEVICE_SPLIT_QKV, DEVICE_UNFOLD,    DEVICE_SHORT_CONV, DEVICE_SHORT_CONV_CACHED,
-        DEVICE_ATTENTION, DEVICE_HEAD_LOSS, DEVICE_RELU,       DEVICE_SWISH,
-        DEVICE_SCALE,     DEVICE_DROPOUT,   DEVICE_MAGNITUDE,  DEVICE_ADAM,
-        DEVICE_LION,      DEVICE_ADAFACTOR, DEVICE_MUON,       DEVICE_LAMB,
-        DEVICE_GELU_GATE, DEVICE_ADAM_8BIT, DEVICE_CLIP};
+        DEVICE_LINEAR,    DEVICE_EMBEDDING,    DEVICE_RMS_NORM,   DEVICE_ROPE,
+        DEVICE_SPLIT_QKV, DEVICE_UNFOLD,       DEVICE_SHORT_CONV, DEVICE_SHORT_CONV_CACHED,
+        DEVICE_DELTA,     DEVICE_DELTA_CACHED, DEVICE_ATTENTION,  DEVICE_HEAD_LOSS,
+        DEVICE_RELU,      DEVICE_SWISH,        DEVICE_SCALE,      DEVICE_DROPOUT,
+        DEVICE_MAGNITUDE, DEVICE_ADAM,         DEVICE_LION,       DEVICE_ADAFACTOR,
+        DEVICE_MUON,      DEVICE_LAMB,         DEVICE_GELU_GATE,  DEVICE_ADAM_8BIT,
+        DEVICE_CLIP};
     size_t at = offsetof(device_attributes, linear);
     for (size_t i = 0; i < sizeof have / sizeof *have; i++)
         if (!changes(have[i], at)) fail_msg("%s", device_kernel_name(have[i]));

@@ -186,6 +186,41 @@ static sifr_weight kernel(const parts *p, int64_t rows, int64_t size) {
     return sifr_weight_kernel(p->m, "k", rows, 1, size, SIFR_INIT_NORMAL, 0.1);
 }
 
+/* Of p->x, 12 columns, as q, k and v. */
+static void delta(const parts *p, int64_t keys, int64_t values, sifr_value share, sifr_weight bias,
+                  sifr_value segments) {
+    sifr_delta(p->m, (sifr_delta_args){.q = p->x,
+                                       .k = p->x,
+                                       .v = p->x,
+                                       .time = sifr_slice(p->m, p->x, 0, values),
+                                       .share = share,
+                                       .rate = sifr_weight_vector(p->m, "A", values, SIFR_INIT_LOG),
+                                       .bias = bias,
+                                       .key_heads = keys,
+                                       .value_heads = values,
+                                       .segments = segments});
+}
+
+static sifr_weight delta_vector(const parts *p, int64_t columns) {
+    return sifr_weight_vector(p->m, "B", columns, SIFR_INIT_ONE);
+}
+
+static void delta_heads(const parts *p) {
+    delta(p, 3, 4, sifr_slice(p->m, p->x, 0, 4), delta_vector(p, 4), SIFR_NO_VALUE);
+}
+static void delta_columns(const parts *p) {
+    delta(p, 2, 4, sifr_slice(p->m, p->x, 0, 3), delta_vector(p, 4), SIFR_NO_VALUE);
+}
+static void delta_bias(const parts *p) {
+    delta(p, 2, 4, sifr_slice(p->m, p->x, 0, 4), delta_vector(p, 3), SIFR_NO_VALUE);
+}
+static void delta_weight(const parts *p) {
+    delta(p, 2, 4, sifr_slice(p->m, p->x, 0, 4), SIFR_NO_WEIGHT, SIFR_NO_VALUE);
+}
+static void delta_segments(const parts *p) {
+    delta(p, 2, 4, sifr_slice(p->m, p->x, 0, 4), delta_vector(p, 4), p->x);
+}
+
 static void conv_weight(const parts *p) {
     convolve(p, p->x, SIFR_NO_WEIGHT, SIFR_NO_WEIGHT, SIFR_NO_VALUE);
 }
@@ -272,6 +307,12 @@ static void refusals(void **state) {
         {conv_bias, "unit u: short_conv: v has 1 x 12 elements, but 5 are needed"},
         {conv_segments, "unit u: short_conv: segments must be an input of whole numbers"},
         {conv_table, "unit u: short_conv: input 0 has 11 rows"},
+        {delta_heads, "unit u: delta: 3 key heads and 4 value heads do not fit columns 12, 12, 12"},
+        {delta_columns, "unit u: delta: 2 key heads and 4 value heads do not fit columns 12, 12, "
+                        "12, 4, 3"},
+        {delta_bias, "unit u: delta: B has 1 x 3 elements, but 4 are needed"},
+        {delta_weight, "unit u: delta: a weight is missing"},
+        {delta_segments, "unit u: delta: segments must be an input of whole numbers"},
         {relative_odd, "unit u: attention: tables of relative positions need 12 columns and an"},
         {relative_tokens, "unit u: attention: tables of relative positions need 12 columns"},
         {targets_none, "unit u: head_regression: the targets are missing"},

@@ -1,6 +1,7 @@
 /* The CPU's functions for each kernel: prepare and run. */
 #include "device/cpu/attention/attention.h"
 #include "device/cpu/cpu.h"
+#include "device/cpu/delta/delta.h"
 #include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/head_loss.h"
 #include "device/cpu/head/head_preference.h"

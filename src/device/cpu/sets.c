@@ -10,7 +10,8 @@
     {                                                                                              \
         .name = #set, .bf16 = has_bf16, .vectors = &cpu_kernels_##set,                             \
         .matrix = &cpu_matrix_kernels_##set, .attention = &cpu_attention_kernels_##set,            \
-        .loss = &cpu_loss_kernels_##set, .limits = &cpu_limit_kernels_##set                        \
+        .delta = &cpu_delta_kernels_##set, .loss = &cpu_loss_kernels_##set,                        \
+        .limits = &cpu_limit_kernels_##set                                                         \
     }
 
 /* Best first; of those that the build has (cmake/kernels.cmake). */

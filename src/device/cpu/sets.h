@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "device/cpu/attention/kernels_attention.h"
+#include "device/cpu/delta/kernels_delta.h"
 #include "device/cpu/head/kernels_loss.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/limits.h"
@@ -16,6 +17,7 @@ typedef struct cpu_set {
     const cpu_kernels *vectors;
     const cpu_matrix_kernels *matrix;
     const cpu_attention_kernels *attention;
+    const cpu_delta_kernels *delta;
     const cpu_loss_kernels *loss;
     const cpu_limit_kernels *limits;
 } cpu_set;

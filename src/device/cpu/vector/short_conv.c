@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/positions.h"
 
 typedef struct conv_job {
     void (*kernel)(const cpu_part *part);
@@ -53,24 +54,9 @@ sifr_status cpu_run_short_conv_backward(device *dev, const device_call *call, si
     return SIFR_OK;
 }
 
-static sifr_status check_positions(const device_call *call, sifr_error *error) {
-    const int32_t *positions = call->x[1].data;
-    int64_t stride = call->x[1].stride, first = positions[0];
-    bool together = call->attributes.short_conv.sequences == 1;
-    for (int64_t r = 0; r < call->x[0].rows; r++) {
-        int64_t at = positions[r * stride];
-        if (at >= 0 && (!together || at == first + r)) continue;
-        return base_fail(error, SIFR_FAILED,
-                         "%s: position %lld of row %lld: %lld rows from %lld on do not follow each "
-                         "other",
-                         device_kernel_name(call->kernel), (long long)at, (long long)r,
-                         (long long)call->x[0].rows, (long long)first);
-    }
-    return SIFR_OK;
-}
-
 sifr_status cpu_run_short_conv_cached(device *dev, const device_call *call, sifr_error *error) {
-    BASE_TRY(check_positions(call, error));
+    bool together = call->attributes.short_conv.sequences == 1;
+    BASE_TRY(cpu_check_positions(call, &call->x[1], together, error));
     run_tiles(dev, (conv_job){.kernel = kernels_of(dev)->short_conv_cached,
                               .call = call,
                               .total = call->x[0].rows,
