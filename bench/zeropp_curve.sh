@@ -1,8 +1,8 @@
 #!/bin/bash
-# The loss curve of docs/zeropp.md: zeropp_curve.sh [BUILD]
+# The loss curves of docs/zeropp.md: zeropp_curve.sh [BUILD]
 # Trains a small Llama for 300 steps at stage 3 with gathers as they are and with gathers in 8 bits,
-# in fp32 and bf16 (about two minutes on two cores), and puts the losses between that page's
-# markers.
+# with gradients in 4 bits, and with both, in fp32 and bf16 (about four minutes on two cores), and
+# puts the losses between that page's markers.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 tree=$PWD
@@ -21,12 +21,12 @@ J
 "$sifr" tokenize --tokenizer tokenizer --data text --output store >log
 "$sifr" init --config config.json --tokenizer tokenizer --output model --seed 1 >log
 
-run() { # NAME PRECISION QUANTISED RANKS
+run() { # NAME PRECISION QUANTISED RANKS [MORE OF zero_optimization]
     cat >ds.json <<J
 {"train_batch_size": 8, "train_micro_batch_size_per_gpu": 2,
  "bf16": {"enabled": $([ "$2" = bf16 ] && echo true || echo false)},
  "optimizer": {"type": "AdamW", "params": {"lr": 5e-4}},
- "zero_optimization": {"stage": 3, "zero_quantized_weights": $3},
+ "zero_optimization": {"stage": 3, "zero_quantized_weights": $3${5:-}},
  "sifr": {"seq_length": 128, "max_steps": 300, "logging_steps": 1, "threads": 1}}
 J
     "$sifr" train --config ds.json --model model --data store --output "$1" --ranks "$4" >log 2>&1 ||
@@ -43,7 +43,21 @@ for precision in fp32 bf16; do
     run $precision-alone $precision true 1
     cmp -s $precision-8/model.safetensors $precision-alone/model.safetensors ||
         { echo "$precision: other bits on one rank than on two" >&2; exit 1; }
+    run $precision-4 $precision false 2 ', "zero_quantized_gradients": true'
+    run $precision-both $precision true 2 ', "zero_quantized_gradients": true'
 done
+{
+    echo '| steps, mean loss | fp32 | fp32, 4 bits | with gathers in 8 | bf16 | bf16, 4 bits | with gathers in 8 |'
+    echo '|---|---|---|---|---|---|---|'
+    for range in "1 1" "2 50" "51 100" "101 150" "151 200" "201 250" "251 300"; do
+        set -- $range
+        row="| $1$([ "$1" = "$2" ] || echo " to $2")"
+        for name in fp32 fp32-4 fp32-both bf16 bf16-4 bf16-both; do
+            row="$row | $(mean $name $range)"
+        done
+        echo "$row |"
+    done
+} | "$tree/scripts/page-part.sh" "$tree/docs/zeropp.md" sums
 {
     echo '| steps, mean loss | fp32 | fp32, 8 bits | bf16 | bf16, 8 bits |'
     echo '|---|---|---|---|---|'

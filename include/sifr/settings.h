@@ -95,12 +95,14 @@ typedef struct sifr_mesh {
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.
- * None of them but quantized_weights changes a result. */
+ * None of them but quantized_weights and quantized_gradients changes a result. */
 typedef struct sifr_zero {
     int32_t stage;              /* 0 to 3: what ranks hold as slices */
     bool overlap_comm;          /* beside computing; false: each transfer is waited for at once */
     bool quantized_weights;     /* stage 3: gathers carry 8 bits a parameter, and all compute with
                                    what these stand for */
+    bool quantized_gradients;   /* stages 2 and 3: gradients travel in 4 bits, inside hosts first,
+                                   then between them, and are added up in fp32 */
     int64_t reduce_bucket_size; /* a unit's gradients travel beside computing if at most so many;
                                    SIFR_BY_UNITS: 5e8, at least one unit */
     int64_t allgather_bucket_size; /* stages 0 to 2: on their way at a time after the update */

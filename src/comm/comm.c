@@ -39,6 +39,10 @@ int32_t comm_local_size(const comm_group *group) {
     return group->local_size;
 }
 
+int32_t comm_ranks_per_host(const comm_group *group) {
+    return group->per_host;
+}
+
 int32_t comm_local_rank(const comm_group *group) {
     return group->local_rank;
 }

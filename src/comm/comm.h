@@ -164,6 +164,9 @@ int32_t comm_world_rank(const comm_group *group, int32_t rank);
 
 int32_t comm_local_size(const comm_group *group); /* ranks on this host */
 int32_t comm_local_rank(const comm_group *group); /* the number of this one among them */
+/* Ranks of each host, where all hosts have as many, numbered one behind the other; else 0. All
+ * ranks of the group find the same. */
+int32_t comm_ranks_per_host(const comm_group *group);
 int64_t
 comm_buffer_bytes(const comm_group *group); /* memory that the group took when it was opened */
 const comm_ledger *comm_get_ledger(const comm_group *group);

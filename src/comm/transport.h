@@ -66,6 +66,7 @@ struct comm_group {
     const comm_transport *transport;
     char name[COMM_NAME];
     int32_t rank, size, local_rank, local_size;
+    int32_t per_host;  /* comm_ranks_per_host */
     int32_t *world_of; /* by rank; NULL: the same */
     bool shares_memory, peers;
     int64_t buffer_bytes;

@@ -8,6 +8,7 @@
 
 #include "base/dtype.h"
 #include "device/kernels/attention_attributes.h"
+#include "device/kernels/block_attributes.h"
 #include "device/kernels/delta_attributes.h"
 #include "device/kernels/element_attributes.h"
 #include "device/kernels/head_attributes.h"
@@ -95,6 +96,7 @@ typedef struct device_attributes {
         device_dropout_attributes dropout;
         device_magnitude_attributes magnitude;
         device_update_attributes update;
+        device_block_attributes block;
     };
 } device_attributes;
 

@@ -138,6 +138,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_DROPOUT:
     case DEVICE_DROPOUT_BACKWARD:
         return SAME(dropout, probability);
+    case DEVICE_ENCODE_BLOCKS4:
+        return SAME(block, slices) && SAME(block, near);
     case DEVICE_SCALE_BY:
     case DEVICE_SCALE_BY_BACKWARD:
     case DEVICE_TANH:
@@ -152,6 +154,7 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_DEQUANTISE:
     case DEVICE_ENCODE_BLOCKS8:
     case DEVICE_DECODE_BLOCKS8:
+    case DEVICE_SUM_BLOCKS4:
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
     case DEVICE_CLEAR:

@@ -27,6 +27,7 @@ plan_settings engine_plan_settings(const sifr_settings *step, const comm_group *
     /* A size that does not divide the ranks is refused by engine_check_settings. */
     (void)!plan_mesh_of(step, group ? comm_size(group) : 1, group ? comm_rank(group) : 0,
                         &settings.mesh, NULL);
+    if (group) plan_mesh_place_hosts(&settings.mesh, comm_ranks_per_host(group));
     settle(&settings.step);
     return settings;
 }

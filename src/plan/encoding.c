@@ -1,6 +1,7 @@
 #include "plan/encoding.h"
 
 #include "base/assert.h"
+#include "base/block4.h"
 #include "base/block8.h"
 
 static const plan_encoding encodings[PLAN_CODES] = {
@@ -13,7 +14,9 @@ static const plan_encoding encodings[PLAN_CODES] = {
     [PLAN_CODE_NF4_DOUBLED] = {"nf4 double", BASE_NONE, DEVICE_KERNELS, DEVICE_DEQUANTISE,
                                BASE_NF4_RECORD, BASE_NF4_DOUBLED},
     [PLAN_CODE_BLOCKS8] = {"8 bit blocks", BASE_NONE, DEVICE_ENCODE_BLOCKS8, DEVICE_DECODE_BLOCKS8,
-                           BASE_BLOCK8, BASE_BLOCK8_BYTES}};
+                           BASE_BLOCK8, BASE_BLOCK8_BYTES},
+    [PLAN_CODE_BLOCKS4] = {"4 bit blocks", BASE_NONE, DEVICE_ENCODE_BLOCKS4, DEVICE_SUM_BLOCKS4,
+                           BASE_BLOCK4, BASE_BLOCK4_BYTES}};
 
 const plan_encoding *plan_encoding_of(plan_code code) {
     base_assert((int)code >= 0 && code < PLAN_CODES);

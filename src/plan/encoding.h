@@ -18,15 +18,16 @@ typedef enum plan_code {
     PLAN_CODE_NF4,
     PLAN_CODE_NF4_DOUBLED,
     PLAN_CODE_BLOCKS8, /* base/block8.h: of weights, on their way */
+    PLAN_CODE_BLOCKS4, /* base/block4.h: of gradients, on their way */
     PLAN_CODES
 } plan_code;
 
 typedef struct plan_encoding {
     const char *name;
-    base_dtype type;      /* of its elements, which ranks can add up; BASE_NONE: they cannot */
-    device_kernel encode; /* makes it of fp32 values; DEVICE_KERNELS: nothing does in a step */
-    device_kernel
-        decode; /* makes values of it; DEVICE_KERNELS: kernels and sums read it as it is */
+    base_dtype type;       /* of its elements, which ranks can add up; BASE_NONE: they cannot */
+    device_kernel encode;  /* makes it of fp32 values; DEVICE_KERNELS: nothing does in a step */
+    device_kernel decode;  /* makes values of it, or sums of them; DEVICE_KERNELS: kernels and sums
+                              read it as it is */
     int64_t values, bytes; /* so many values take so many bytes */
 } plan_encoding;
 

@@ -48,6 +48,12 @@ int32_t plan_mesh_near(const sifr_zero *zero, const plan_mesh *mesh) {
     return zero->stage == 3 && size > 1 && size < all && all % size == 0 ? (int32_t)size : 0;
 }
 
+void plan_mesh_place_hosts(plan_mesh *mesh, int32_t ranks_per_host) {
+    int32_t all = plan_mesh_ranks(mesh, PLAN_STATE), each = mesh->ranks[PLAN_AXIS_TENSOR];
+    int32_t here = ranks_per_host > 0 && ranks_per_host % each == 0 ? ranks_per_host / each : 0;
+    mesh->host = here > 1 && here < all && all % here == 0 ? here : 0;
+}
+
 static sifr_status set_near(const sifr_zero *zero, plan_mesh *mesh, sifr_error *error) {
     char sizes[128];
     int64_t size = zero->hpz_partition_size, all = plan_mesh_ranks(mesh, PLAN_STATE);

@@ -47,6 +47,8 @@ typedef struct plan_mesh {
     int32_t place[PLAN_AXES]; /* of this rank */
     int32_t near; /* ranks of a group of PLAN_HOSTS, which divide those of PLAN_STATE; 0: there is
                      no such group */
+    int32_t host; /* of PLAN_STATE, as many neighbours on each host; 0: one host, one rank on each,
+                     or uneven ones */
 } plan_mesh;
 
 /* The mesh of plain ZeRO: all ranks are shards of one copy. */
@@ -65,6 +67,9 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
 /* plan_mesh.near of a mesh: hpz_partition_size, at ZeRO stage 3. 0 where it does not divide the
  * ranks of PLAN_STATE, and where it is all of them, who gather no less without a second copy. */
 int32_t plan_mesh_near(const sifr_zero *zero, const plan_mesh *mesh);
+
+/* Sets mesh->host: hosts of as many ranks each, numbered host by host; 0: it is not known. */
+void plan_mesh_place_hosts(plan_mesh *mesh, int32_t ranks_per_host);
 
 /* SIFR_USAGE where groups of PLAN_HOSTS neither lie in one host, of `ranks_per_host` ranks (0: one
  * host), nor hold whole ones. */

@@ -43,6 +43,11 @@ bool plan_converts_gradients(const plan_settings *settings) {
     return !plan_narrow_gradients(settings) && settings->step.communication_data_type != SIFR_FP32;
 }
 
+bool plan_quantises_sums(const plan_settings *settings) {
+    bool several = plan_mesh_ranks(&settings->mesh, PLAN_STATE) > 1;
+    return settings->step.zero.quantized_gradients && plan_cuts(settings, PLAN_CUT_SUMS) && several;
+}
+
 base_dtype plan_sum_type(const plan_settings *settings) {
     return device_dtype_of(settings->step.grad_accum_dtype);
 }

@@ -89,6 +89,9 @@ void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gather
 /* Bytes that exchanges deliver, all and those of one span. */
 int64_t plan_exchanged(const plan_schedule *schedule);
 int64_t plan_exchanged_of(const plan_schedule *schedule, plan_span span);
+/* Of one exchange, the parts from ranks of other hosts, each of `ranks_per_host` (0: one host). */
+int64_t plan_exchange_crossing(const plan_schedule *schedule, const plan_instruction *in,
+                               int32_t ranks_per_host);
 
 /* Of all those, the bytes that come from other hosts, each of `ranks_per_host` ranks (0: one host).
  * A gather brings each slice to a host once, and a reduction in fp32 one sum of each host's ranks.
@@ -106,6 +109,9 @@ void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reduct
 /* Whether gathers of a segment's parameters carry codes that the owner makes of them (qwZ), on any
  * number of ranks; of one that persists there are no gathers. */
 bool plan_quantises(const plan_schedule *schedule, int32_t segment);
+
+/* Whether gradients travel to slices as codes that ranks make of their sums (qgZ). */
+bool plan_quantises_sums(const plan_settings *settings);
 
 /* What ZeRO cuts into slices: each stage one more. */
 typedef enum plan_cut {

@@ -27,7 +27,7 @@ typedef enum plan_class {
     PLAN_GATHERED,    /* stage 3: a segment's parameters while they are in use */
     PLAN_SECONDARY,   /* stage 3: this rank's part of a copy that its neighbours gather again */
     PLAN_DECODED,     /* values of a segment that is held, or came, as codes, while in use */
-    PLAN_OUTGOING,    /* codes of this rank's slice on their way to the others */
+    PLAN_OUTGOING,    /* codes on their way to other ranks, and of gradients those that came */
     PLAN_MASTERS,     /* FP32 weights, if the training type has 16 bits and master weights */
     PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
     PLAN_GRADIENTS,   /* of weights */
@@ -67,8 +67,8 @@ typedef enum plan_action {
     PLAN_FORWARD,   /* a kernel of the forward pass */
     PLAN_RECOMPUTE, /* a kernel of the forward pass again, whose results the backward pass reads */
     PLAN_BACKWARD,  /* a kernel of the backward pass */
-    PLAN_DECODE,    /* makes the values of a segment's codes */
-    PLAN_ENCODE,    /* makes codes of this rank's slice of a segment's parameters */
+    PLAN_DECODE,    /* makes the values of a segment's codes, or sums of gradients of such */
+    PLAN_ENCODE,    /* makes codes of this rank's slice of parameters, or of a gradient */
     PLAN_KEEP,      /* this rank's part of a segment's gathered parameters, to PLAN_SECONDARY */
     PLAN_ADD,       /* a partial gradient sum */
     PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */

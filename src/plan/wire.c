@@ -79,9 +79,8 @@ static int64_t crossing_parts(const plan_mesh *mesh, plan_span span, int32_t ran
     return even && joined ? ranks / here - 1 : ranks - here;
 }
 
-/* Parts of an exchange from ranks of other hosts. */
-static int64_t exchange_crossing(const plan_schedule *s, const plan_instruction *in,
-                                 int32_t ranks_per_host) {
+int64_t plan_exchange_crossing(const plan_schedule *s, const plan_instruction *in,
+                               int32_t ranks_per_host) {
     const plan_mesh *mesh = &s->settings.mesh;
     plan_span span = (plan_span)in->span;
     int32_t rank = plan_mesh_place(mesh, PLAN_WORLD), world = plan_mesh_ranks(mesh, PLAN_WORLD);
@@ -112,7 +111,7 @@ int64_t plan_wire_crossing(const plan_schedule *s, plan_span span, int32_t ranks
         add_wire(s, in, &gathered, &reduced);
         bytes += gathered / (ranks - 1) * parts[1];
         bytes += reduced / (ranks - 1) * parts[!narrow && base_is_power_of_two(here)];
-        if (in->action == PLAN_EXCHANGE) bytes += exchange_crossing(s, in, ranks_per_host);
+        if (in->action == PLAN_EXCHANGE) bytes += plan_exchange_crossing(s, in, ranks_per_host);
     }
     return bytes;
 }

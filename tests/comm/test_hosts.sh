@@ -136,3 +136,25 @@ for quantised in false true; do
     [ "$all" -lt "$every" ] || fail "$name: $all bytes crossed, $every before"
     every=$all
 done
+
+# And gradients in 4 bits, the usual three: inside a host first, then between the ranks of one place.
+# Bits of their own, the same from run to run; fewer bytes cross again.
+keys='"zero_hpz_partition_size": 2, "zero_quantized_weights": true, "zero_quantized_gradients": true'
+sed "s/\"stage\": STAGE/\"stage\": 3, $keys/" staged.json >config.json
+before=$(received h1)
+train h1 --config config.json --output sums --hostfile hostfile
+after=$(received h1)
+grep -q "4 bits, among 2 ranks of each host, then between hosts" err || fail "4 bits: not said"
+"$SIFR" plan --config config.json --model model --world-size 4 --ranks-per-host 2 --json >plan ||
+    fail "4 bits: plan"
+all=$(crossed world)
+wire=$((after - before))
+[ "$all" = $((steps * $(planned shards))) ] ||
+    fail "4 bits: $all bytes of shards crossed, planned are $steps x $(planned shards)"
+echo "4 bits: $all bytes crossed to rank 0, $wire at its host's interface, for 2 ranks"
+[ "$wire" -ge $((2 * all)) ] || fail "4 bits: less came over the network than the ledger has"
+[ "$wire" -le $((2 * all * 11 / 10 + 3000000)) ] || fail "4 bits: more than the ledger has"
+[ $((2 * all)) -lt "$every" ] || fail "4 bits: $all bytes crossed, $every before"
+train h1 --config config.json --output sums-again --hostfile hostfile
+[ "$(bits sums)" = "$(bits sums-again)" ] || fail "4 bits: other bits in another run"
+[ "$(bits sums)" != "$(bits near-true)" ] || fail "4 bits: the bits of none"

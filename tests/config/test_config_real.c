@@ -87,7 +87,7 @@ static const struct {
     {"ds-zero1.json", 0, NULL, 0},
     {"ds-zero2.json", 0, NULL, 0},
     {"ds-zero3-offload.json", 0, NULL, 0},
-    {"ds-zeropp.json", 1, "zero_optimization.zero_quantized_gradients", 0},
+    {"ds-zeropp.json", 1, "zero_optimization.zero_hpz_partition_size", 0}, /* on one rank */
     {"hf-all-arguments.json", 0, NULL, 0},
     {"hf-apex-amp.json", 0, NULL, 0},
     {"hf-arguments.json", 0, NULL, 0},

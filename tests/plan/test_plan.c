@@ -149,11 +149,12 @@ static void count_line(void *user, const char *text) {
 
 /* DeepSpeed's, sifr's, all that can be gathered ahead and kept, and the least of everything. */
 static const sifr_zero transfers[] = {
-    {0, true, false, 500000000, 500000000, 50000000, 1000000000, 1000000000, 100000, INT64_MAX, 0},
-    {0, true, false, 500000000, 500000000, 1, 1000000000, 0, 0, INT64_MAX, 0},
-    {0, true, false, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
-    {0, true, false, 1, 1, 1, 1, 1, 8192, 8192, 0},
-    {0, false, false, 1, 1, 1, 1, 20000, 8192, INT64_MAX, 0},
+    {0, true, false, false, 500000000, 500000000, 50000000, 1000000000, 1000000000, 100000,
+     INT64_MAX, 0},
+    {0, true, false, false, 500000000, 500000000, 1, 1000000000, 0, 0, INT64_MAX, 0},
+    {0, true, false, false, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
+    {0, true, false, false, 1, 1, 1, 1, 1, 8192, 8192, 0},
+    {0, false, false, false, 1, 1, 1, 1, 20000, 8192, INT64_MAX, 0},
 };
 enum { TRANSFERS = sizeof transfers / sizeof *transfers };
 

@@ -385,9 +385,9 @@ static void ranks(void **state) {
 /* --- all that is made is clean --- */
 
 static const sifr_zero all_transfers[] = {
-    {0, true, false, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0, 2},
-    {0, true, false, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
-    {0, false, false, 1, 1, 1, 1, 20000, 2048, 4096, 3},
+    {0, true, false, false, INT64_MAX, INT64_MAX, 1, INT64_MAX, 0, 0, 0, 2},
+    {0, true, false, false, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 0, 0, 0},
+    {0, false, false, false, 1, 1, 1, 1, 20000, 2048, 4096, 3},
 };
 
 static sifr_offload offload_of(int kind, sifr_tier tier, const plan_settings *settings) {
@@ -436,6 +436,9 @@ static void sweep(const model_config *config, const char *freeze, sifr_tier tier
         settings.step.zero.stage = stage;
         settings.step.communication_data_type = dice / 648 % 3 == 2 ? SIFR_BF16 : SIFR_FP32;
         settings.step.grad_accum_dtype = dice / 1944 % 4 == 3 ? SIFR_BF16 : SIFR_FP32;
+        settings.step.zero.quantized_gradients = n % 5 == 4 &&
+                                                 plan_cuts(&settings, PLAN_CUT_SUMS) &&
+                                                 !plan_converts_gradients(&settings);
         bool tiles = dice / 7776 % 8 == 7;
         if (tiles) settings.step.tile_tokens = 1024;
         settings.step.micro_batch_size = tiles ? 80 : dice / 62208 % 2 ? 16 : 2;

@@ -243,6 +243,7 @@ static threads_group *make_group(comm_threads *world, threads_process *p, int32_
     g->process = p;
     g->group.rank = rank;
     g->group.size = g->group.local_size = world->ranks;
+    g->group.per_host = world->per_host ? world->per_host : world->ranks;
     g->group.shares_memory = world->shares;
     p->groups++;
     return g;
@@ -323,6 +324,10 @@ void comm_threads_free(comm_threads *world) {
 
 void comm_threads_share(comm_threads *world) {
     world->shares = true;
+}
+
+void comm_threads_place(comm_threads *world, int32_t per_host) {
+    world->per_host = per_host;
 }
 
 comm_group *comm_threads_group(comm_threads *world, int32_t rank) {

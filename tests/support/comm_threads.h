@@ -14,6 +14,9 @@ void comm_threads_free(comm_threads *world); /* after all of its groups are clos
 /* For ranks whose devices hide their memory; before any group is made. */
 void comm_threads_share(comm_threads *world);
 
+/* For groups whose ranks say that so many of them are on each host; before any group is made. */
+void comm_threads_place(comm_threads *world, int32_t per_host);
+
 /* Rank `rank`'s group; closed with comm_close. */
 comm_group *comm_threads_group(comm_threads *world, int32_t rank);
 

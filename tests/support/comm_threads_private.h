@@ -21,6 +21,7 @@ typedef struct threads_notice {
 /* Ranks that meet: all, or those of a group that was split off. */
 struct comm_threads {
     int32_t ranks;
+    int32_t per_host; /* 0: all on one */
     bool shares;
     pthread_barrier_t barrier;
     const void **posted;     /* by rank */

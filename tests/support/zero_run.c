@@ -390,6 +390,7 @@ zero_outcome zero_run(zero_variant v) {
     int32_t ranks = v.ranks * (v.stages ? v.stages : 1);
     comm_threads *world = comm_threads_create(ranks);
     if (v.hidden) comm_threads_share(world);
+    comm_threads_place(world, v.per_host);
     for (int32_t r = 0; r < ranks; r++) {
         runs[r] = (rank_run){.v = &v, .world = world, .rank = r, .out = &out};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);

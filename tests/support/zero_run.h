@@ -15,8 +15,9 @@ enum {
 }; /* seed: of the first weights */
 
 typedef struct zero_variant {
-    int32_t ranks;  /* of a stage */
-    int32_t stages; /* of a pipeline; 0: one */
+    int32_t ranks;    /* of a stage */
+    int32_t per_host; /* ranks say that so many are on each host; 0: all on one */
+    int32_t stages;   /* of a pipeline; 0: one */
     sifr_pipeline_schedule schedule;
     int32_t chunks;     /* 0: one */
     int32_t shard_size; /* 0: all */

@@ -168,6 +168,7 @@ static sifr_status open_plan(api_plan_report *r, sifr_error *error) {
     plan_settings *settings = &r->asked;
     BASE_TRY(
         plan_mesh_of(&settings->step, (int32_t)ranks, (int32_t)o->rank, &settings->mesh, error));
+    plan_mesh_place_hosts(&settings->mesh, (int32_t)here);
     BASE_TRY(plan_mesh_check_near(&settings->mesh, (int32_t)here, error));
     BASE_TRY(plan_mesh_check_hosts(&settings->mesh, (int32_t)here, error));
     BASE_TRY(describe_machine(r, error));

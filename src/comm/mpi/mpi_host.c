@@ -104,22 +104,30 @@ static bool is_node(int32_t first, int32_t count, int32_t size) {
     return begin == first && size == count;
 }
 
-/* Whether the ranks of each host are a node of the group's tree, all of one size. All ranks of the
- * group find the same. */
-static bool hosts_are_nodes(const mpi_group *g) {
+/* The ranks of each host, if they are neighbours and as many on all; else 0. All ranks of the group
+ * find the same. */
+static int32_t find_per_host(const mpi_group *g) {
     const int32_t *host_of = g->process->host_of;
     int32_t size = g->base.size, count = 0;
     while (count < size && host_of[comm_mpi_world(g, count)] == host_of[comm_mpi_world(g, 0)])
         count++;
+    if (size % count != 0) return 0;
     for (int32_t first = 0; first < size; first += count) {
         int32_t host = host_of[comm_mpi_world(g, first)];
-        if (!is_node(first, count, size)) return false;
         for (int32_t r = first + 1; r < first + count; r++)
-            if (host_of[comm_mpi_world(g, r)] != host) return false;
+            if (host_of[comm_mpi_world(g, r)] != host) return 0;
         for (int32_t before = 0; before < first; before += count)
-            if (host_of[comm_mpi_world(g, before)] == host) return false;
+            if (host_of[comm_mpi_world(g, before)] == host) return 0;
     }
-    return true;
+    return count;
+}
+
+/* Whether the ranks of each host are a node of the group's tree. */
+static bool hosts_are_nodes(const mpi_group *g) {
+    int32_t count = g->base.per_host;
+    for (int32_t first = 0; count > 0 && first < g->base.size; first += count)
+        if (!is_node(first, count, g->base.size)) return false;
+    return count > 0;
 }
 
 sifr_status comm_mpi_place_group(mpi_group *g, sifr_error *error) {
@@ -135,6 +143,7 @@ sifr_status comm_mpi_place_group(mpi_group *g, sifr_error *error) {
         g->near_seats[i++] = p->seat_of[comm_mpi_world(g, r)];
         base_assert(g->near_seats[i - 1] >= 0);
     }
+    base->per_host = find_per_host(g);
     g->shares = p->host.seats && base->local_size > 1 && hosts_are_nodes(g);
     g->two_levels = g->shares && base->local_size < base->size;
     base->shares_memory = g->shares;

@@ -84,7 +84,8 @@ static sifr_status self_broadcast(comm_group *group, int32_t root, void *data, i
 static sifr_status self_open(const comm_options *options, comm_group **out, sifr_error *error) {
     (void)options;
     BASE_TRY(base_alloc(1, sizeof **out, out, error));
-    **out = (comm_group){.transport = &comm_transport_self, .size = 1, .local_size = 1};
+    **out =
+        (comm_group){.transport = &comm_transport_self, .size = 1, .local_size = 1, .per_host = 1};
     return SIFR_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Checks the operands of the kernels other than matrix products. */
+#include "base/block4.h"
 #include "base/block8.h"
 #include "base/exact_sum.h"
 #include "base/nf4.h"
@@ -334,6 +335,33 @@ sifr_status device_check_encode_blocks8(const device_call *call, sifr_error *err
 
 sifr_status device_check_decode_blocks8(const device_call *call, sifr_error *error) {
     return check_blocks8(call, &call->x[0], "x[0]", &call->y, "y", error);
+}
+
+static sifr_status check_blocks4(const device_call *call, const device_matrix *blocks,
+                                 const char *name, sifr_error *error) {
+    return device_check(call, blocks, name, blocks->rows, BASE_BLOCK4_BYTES, BASE_UINT8, error);
+}
+
+sifr_status device_check_encode_blocks4(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *y = &call->y;
+    int64_t slices = call->attributes.block.slices, near = call->attributes.block.near;
+    BASE_TRY(check_blocks4(call, y, "y", error));
+    BASE_TRY(check_vector(call, x, "x[0]", error));
+    BASE_TRY(device_check(call, x, "x[0]", 1, y->rows * BASE_BLOCK4, x->dtype, error));
+    if (slices <= 1 || (near > 0 && slices % near == 0 && y->rows % slices == 0)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: %lld blocks are not %lld slices in groups of %lld",
+                     device_kernel_name(call->kernel), (long long)y->rows, (long long)slices,
+                     (long long)near);
+}
+
+sifr_status device_check_sum_blocks4(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *y = &call->y;
+    int64_t each = y->columns / BASE_BLOCK4;
+    BASE_TRY(check_blocks4(call, x, "x[0]", error));
+    BASE_TRY(check_vector(call, y, "y", error));
+    if (each > 0 && y->columns % BASE_BLOCK4 == 0 && x->rows % each == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: %lld blocks are not parts of %lld values",
+                     device_kernel_name(call->kernel), (long long)x->rows, (long long)y->columns);
 }
 
 static sifr_status check_magnitude_forward(const device_call *call, sifr_error *error) {

@@ -39,10 +39,10 @@ comm_operands engine_operands(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         if (in->queue == PLAN_PEER) out.sent = base_max_i64(out.sent, in->bytes);
-        if (!plan_is_collective(in) || in->segment >= 0) continue;
+        if (!plan_is_collective(in)) continue;
         if (in->action == PLAN_EXCHANGE)
             out.parts = base_max_i64(out.parts, bytes_of_parts(s, in));
-        else
+        else if (in->segment < 0)
             out.largest = base_max_i64(out.largest, largest_operand(s, in));
     }
     return out;

@@ -509,6 +509,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
         plan_pass_secondary,
         plan_pass_overlap,
         plan_pass_quantise,
+        plan_pass_quantise_sums,
         plan_pass_stages,
         plan_pass_offload_parameters,
         plan_pass_offload_gradients,

@@ -66,6 +66,7 @@ static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_s
     one.mesh = plan_mesh_flat(1, 0);
     one.pipeline = (plan_pipeline){.stages = 1, .chunks = 1};
     one.step.zero.stage = 0;
+    one.step.zero.quantized_gradients = false; /* nothing is sent */
     one.step.gradient_accumulation_steps = 1;
     one.step.step_order = SIFR_STEP_BATCH;
     one.step.recompute = SIFR_RECOMPUTE_NONE;

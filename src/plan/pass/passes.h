@@ -53,6 +53,10 @@ sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_M
  * offloaded. */
 sifr_status plan_pass_quantise(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* qgZ: reductions of gradients to slices become exchanges of codes. After plan_pass_overlap;
+ * SIFR_USAGE below stage 2, and beside communication_data_type. */
+sifr_status plan_pass_quantise_sums(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Pipelines: starts each receive when the one before it has arrived, and waits for it before its
  * use; waits for each send before the next one to the same stage. After plan_pass_overlap. */
 sifr_status plan_pass_stages(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

@@ -57,14 +57,35 @@ static double collective_price(const plan_schedule *s, plan_span span, int64_t b
     return delivery_price(s, span, bytes * others, machine);
 }
 
+/* The parts of an exchange that cross: each rank of a host gets its own over the host's one link.
+ * A link's figure is that of gathers, which bring what a host lacks once for all of its ranks. */
+static double crossing_price(const plan_schedule *s, int64_t far, const plan_machine *machine) {
+    double world = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD), here = machine->ranks_per_host;
+    plan_link link = plan_link_of(machine, true);
+    double whole = (double)far * here * (world - 1) / (world - here);
+    return link.latency_seconds + whole / link.bytes_per_second;
+}
+
+/* What comes from this host and what comes from others arrive side by side. */
+static double exchange_price(const plan_schedule *s, const plan_instruction *i,
+                             const plan_machine *machine) {
+    int64_t far = plan_exchange_crossing(s, i, machine->ranks_per_host);
+    int64_t near = plan_delivered(s, i) - far;
+    plan_link host = plan_link_of(machine, false);
+    double inside = near ? host.latency_seconds + (double)near / host.bytes_per_second : 0;
+    double across = far ? crossing_price(s, far, machine) : 0;
+    return inside > across ? inside : across;
+}
+
 static double transfer_price(const plan_schedule *s, const plan_instruction *i,
                              const plan_machine *machine) {
     bool training = s->settings.mode == PLAN_TRAIN;
     switch ((plan_action)i->action) {
     case PLAN_GATHER:
     case PLAN_REDUCE:
-    case PLAN_EXCHANGE:
         return delivery_price(s, (plan_span)i->span, plan_delivered(s, i), machine);
+    case PLAN_EXCHANGE:
+        return exchange_price(s, i, machine);
     case PLAN_SUM: /* one after the other */
         return collective_price(s, (plan_span)i->span, i->bytes, machine) +
                collective_price(s, (plan_span)i->span, plan_summed_bytes(i), machine);

@@ -24,6 +24,7 @@ static sifr_status try_size(plan_search *search, const plan_settings *from, int3
     int32_t world = plan_mesh_ranks(&from->mesh, PLAN_WORLD);
     int32_t place = plan_mesh_place(&from->mesh, PLAN_WORLD);
     if (plan_mesh_of(&settings.step, world, place, &settings.mesh, &why) != SIFR_OK) return SIFR_OK;
+    plan_mesh_place_hosts(&settings.mesh, search->machine->ranks_per_host);
     BASE_TRY(plan_try_fitting(search, &settings, &tried, error));
     return tried.fits ? fit_add(list, &tried, error) : SIFR_OK;
 }

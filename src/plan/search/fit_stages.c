@@ -77,6 +77,7 @@ static sifr_status find_times(stage_search *run, int64_t sequences, sifr_recompu
     one.pipeline = (plan_pipeline){0};
     one.step.pipeline.stages = 1;
     one.step.zero.stage = 0;
+    one.step.zero.quantized_gradients = false; /* nothing is sent */
     one.step.offload.param.device = one.step.offload.optimizer.device = SIFR_TIER_NONE;
     one.step.offload.gradients = one.step.offload.activations = SIFR_TIER_NONE;
     one.step.tile_tokens = one.step.activation_memory = 0;
@@ -228,6 +229,7 @@ static sifr_status add_stages(stage_search *run, int32_t stages, bool overlaps, 
     sifr_status status =
         plan_mesh_of(&from.step, world, plan_mesh_place(&from.mesh, PLAN_WORLD), &from.mesh, &why);
     if (status != SIFR_OK) return SIFR_OK; /* shard_size does not divide the ranks of a stage */
+    plan_mesh_place_hosts(&from.mesh, run->search->machine->ranks_per_host);
     status = fit_find_sizes(run->search, share / before * stages, &sizes, error);
     if (status == SIFR_OK) status = find_settings(run, &from, overlaps, &of, error);
     for (size_t i = 0; i < sizes.count && of.count > 0 && status == SIFR_OK; i++)

@@ -63,6 +63,8 @@ static sifr_status run_kernel(const content_state *c, size_t index, const plan_a
 /* Codes that a gather carries, of this rank's slice. */
 static sifr_status run_encode(const content_state *c, size_t index, const plan_access *x,
                               const plan_access *y, sifr_error *error) {
+    if (c->s->calls[c->s->instructions[index].call].kernel == DEVICE_ENCODE_BLOCKS4)
+        return content_run_encode_sums(c, index, x, y, error);
     int32_t g = c->s->buffers[y->buffer].segment, version = content_version(c, g, c->step);
     int64_t slice = c->s->segment_elements[g] / c->ranks * content_element_bytes(c);
     plan_content wanted =
@@ -87,6 +89,7 @@ static sifr_status run_decode(const content_state *c, size_t index, const plan_a
                               sifr_error *error) {
     const plan_access *codes = &accesses[0], *values = &accesses[1];
     device_kernel kernel = c->s->calls[c->s->instructions[index].call].kernel;
+    if (kernel == DEVICE_SUM_BLOCKS4) return content_run_sum_codes(c, index, codes, values, error);
     if (kernel != DEVICE_DEQUANTISE) return run_quantised(c, index, codes, values, error);
     const plan_run *run = plan_contents_find(&c->of[codes->buffer], codes->offset);
     int32_t segment = run ? run->is.segment : 0;
@@ -342,6 +345,8 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
         return run_parts(c, index, &a[0], &a[1], error);
     case PLAN_REDUCE:
         return run_reduce(c, index, &a[0], &a[1], error);
+    case PLAN_EXCHANGE:
+        return content_run_exchange_sums(c, index, error);
     case PLAN_READ:
     case PLAN_WRITE:
         return run_move(c, &a[0], &a[1], error);

@@ -73,7 +73,8 @@ static const char *vector_name(uint8_t vector, char out[32]) {
         [PLAN_VECTOR_PARAMETERS] = "weights",        [PLAN_VECTOR_CODES] = "codes",
         [PLAN_VECTOR_MASTERS] = "master weights",    [PLAN_VECTOR_GRADIENT] = "gradient",
         [PLAN_VECTOR_VALUES] = "optimizer's values", [PLAN_VECTOR_SUMS] = "optimizer's sums",
-        [PLAN_VECTOR_QUANTISED] = "8 bit codes",     [PLAN_VECTOR_VALUE] = "value"};
+        [PLAN_VECTOR_QUANTISED] = "8 bit codes",     [PLAN_VECTOR_SENT] = "gradient's codes",
+        [PLAN_VECTOR_CAME] = "others' codes",        [PLAN_VECTOR_VALUE] = "value"};
     if (vector < PLAN_VECTOR_STATE0 || vector >= PLAN_VECTOR_GRADIENT) return names[vector];
     snprintf(out, 32, "state %d", vector - PLAN_VECTOR_STATE0);
     return out;
@@ -92,8 +93,8 @@ static const char *describe_value(const plan_content *is, char out[CONTENT_TEXT]
  * bytes of the buffer. */
 static const char *describe(const content_state *c, const plan_content *is, int64_t from,
                             int64_t to, char out[CONTENT_TEXT]) {
-    static const char *const reaches[] = {", of one rank", ", of one copy", ", of one tensor rank",
-                                          ""};
+    static const char *const reaches[] = {", of one rank", ", of one host", ", of one copy",
+                                          ", of one tensor rank", ""};
     char vector[32];
     const sifr_model *model = c->s->model;
     if (is->vector == PLAN_VECTOR_VALUE) return describe_value(is, out);

@@ -65,6 +65,14 @@ sifr_status content_use_values(const content_state *c, const plan_access *access
 sifr_status content_move_values(const content_state *c, size_t index, const plan_access *accesses,
                                 int count, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Gradients that travel as codes (content_codes.c). */
+sifr_status content_run_encode_sums(const content_state *c, size_t index, const plan_access *x,
+                                    const plan_access *y, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_run_exchange_sums(const content_state *c, size_t index,
+                                      sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_run_sum_codes(const content_state *c, size_t index, const plan_access *x,
+                                  const plan_access *y, sifr_error *error) SIFR_MUST_CHECK;
+
 sifr_status content_run_update(const content_state *c, size_t index, const plan_access *accesses,
                                int count, sifr_error *error) SIFR_MUST_CHECK;
 /* Init: weights and states without updates. */

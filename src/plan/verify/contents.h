@@ -19,12 +19,15 @@ typedef enum plan_vector {
     PLAN_VECTOR_VALUES,    /* what an optimizer makes of whole weights */
     PLAN_VECTOR_SUMS,      /* over weights, the parts of all ranks */
     PLAN_VECTOR_QUANTISED, /* codes of parameters on their way */
-    PLAN_VECTOR_VALUE      /* of no segment (content_values.c) */
+    PLAN_VECTOR_SENT,      /* codes of a gradient, to be sent; and those that came */
+    PLAN_VECTOR_CAME,
+    PLAN_VECTOR_VALUE /* of no segment (content_values.c) */
 } plan_vector;
 
 /* How far a vector is made. */
 typedef enum plan_reach {
     PLAN_REACH_RANK, /* a gradient of this rank's micro batches; values before weights are whole */
+    PLAN_REACH_HOST, /* added up over this rank's neighbours on its host */
     PLAN_REACH_COPY, /* added up within a copy of the state */
     PLAN_REACH_PART, /* over all micro batches, where tensor ranks make parts of it */
     PLAN_REACH_ALL

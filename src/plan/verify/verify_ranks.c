@@ -88,12 +88,12 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
     }
 }
 
-/* Whether there are collectives of values: rank 0 may not take part in them, and each pair of an
- * exchange has sizes of its own. */
+/* Whether there are collectives of values, or exchanges: rank 0 may not take part in them, and each
+ * pair of an exchange has sizes of its own. */
 static bool has_groups(const plan_schedule *s) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
-        if (plan_is_collective(in) && in->segment < 0) return true;
+        if (plan_is_collective(in) && (in->segment < 0 || in->action == PLAN_EXCHANGE)) return true;
     }
     return false;
 }

@@ -209,6 +209,9 @@ json_t *train_fingerprint_sums(const plan_settings *s) {
         whole = json_object_set_new(sums, "replicas", json_integer(copies)) == 0;
     if (whole && plan_converts_gradients(s))
         whole = json_object_set_new(sums, "communication_data_type", json_string(type)) == 0;
+    if (whole && plan_quantises_sums(s))
+        whole = json_object_set_new(sums, "zero_quantized_gradients, ranks on a host",
+                                    json_integer(s->mesh.host)) == 0;
     if (whole) return sums;
     json_decref(sums);
     return NULL;

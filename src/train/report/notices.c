@@ -24,6 +24,8 @@ static void find_reason(const plan_settings *s, char reason[REASON_LENGTH]) {
     reason[0] = 0;
     if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
         snprintf(reason, REASON_LENGTH, "gradient_order is sequential");
+    else if (plan_quantises_sums(s))
+        snprintf(reason, REASON_LENGTH, "gradients travel in 4 bits (zero_quantized_gradients)");
     else if (narrow)
         snprintf(reason, REASON_LENGTH, "gradients are reduced in %s (communication_data_type)",
                  base_dtype_name(device_dtype_of(s->step.communication_data_type)));
@@ -162,6 +164,19 @@ static void say_quantised(const train_host *host, const plan_settings *s) {
               "the same on any number of ranks");
 }
 
+/* And that of sums of gradients. */
+static void say_quantised_sums(const train_host *host, const plan_settings *s) {
+    char hops[96] = "among all ranks at once";
+    if (!plan_quantises_sums(s)) return;
+    if (s->mesh.host > 0)
+        snprintf(hops, sizeof hops, "among %d ranks of each host, then between hosts",
+                 (int)s->mesh.host);
+    train_say(host,
+              "zero_quantized_gradients: gradients travel in 4 bits, %s: other bits than without, "
+              "the same from run to run on these ranks and hosts",
+              hops);
+}
+
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
     const char *groups = o->group_count ? ", where no group gives another" : "";
     if (!(o->weight_decay > 0)) return;
@@ -189,6 +204,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   config->step.gradient_clipping);
     say_near(host, &settings->mesh);
     say_quantised(host, settings);
+    say_quantised_sums(host, settings);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_services(host, config);

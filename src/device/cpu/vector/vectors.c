@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/block4.h"
 #include "base/checked.h"
 
 static const cpu_kernels *kernels_of(const device *dev) {
@@ -88,6 +89,17 @@ sifr_status cpu_run_blocks8(device *dev, const device_call *call, sifr_error *er
     run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->blocks8,
                                .call = call,
                                .total = encodes ? call->y.rows : call->x[0].rows,
+                               .step = BLOCKS});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_blocks4(device *dev, const device_call *call, sifr_error *error) {
+    enum { BLOCKS = 32 };
+    bool encodes = call->kernel == DEVICE_ENCODE_BLOCKS4;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->blocks4,
+                               .call = call,
+                               .total = encodes ? call->y.rows : call->y.columns / BASE_BLOCK4,
                                .step = BLOCKS});
     return SIFR_OK;
 }
