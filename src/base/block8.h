@@ -9,7 +9,14 @@
 
 #include "base/half.h"
 
-enum { BASE_BLOCK8 = 1024, BASE_BLOCK8_BYTES = BASE_BLOCK8 + 4, BASE_BLOCK8_MOST = 127 };
+enum {
+    BASE_BLOCK8 = 1024,
+    BASE_BLOCK8_BYTES = BASE_BLOCK8 + 4,
+    BASE_BLOCK8_MOST = 127,
+    /* Where weights are held so, as many values as a record of NF4 (base/nf4.h). */
+    BASE_BLOCK8_IN_RECORD = 16,
+    BASE_BLOCK8_RECORD_BYTES = BASE_BLOCK8_IN_RECORD * BASE_BLOCK8_BYTES
+};
 
 /* Of the block whose largest magnitude has these bits. *inverse: what values are multiplied by; 0:
  * all codes are 0. */
@@ -22,5 +29,12 @@ static inline float base_block8_scale(uint32_t magnitude, float *inverse) {
     *inverse = BASE_BLOCK8_MOST / most;
     return most / BASE_BLOCK8_MOST;
 }
+
+/* A record of `count` values, at most those of its blocks; what they leave is zeros. The bits are
+ * those of the kernels (DEVICE_ENCODE_BLOCKS8, DEVICE_DECODE_BLOCKS8). */
+void base_block8_encode(const float *values, int64_t count, uint8_t *record);
+
+/* Values first ... first + count - 1 of a record. */
+void base_block8_decode(const uint8_t *record, int64_t first, int64_t count, float *out);
 
 #endif

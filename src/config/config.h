@@ -147,6 +147,7 @@ typedef struct sifr_config {
     const json_t *lora; /* "sifr.lora", with the keys of PEFT's LoraConfig; NULL: not given */
     const json_t *quantization; /* "sifr.quantization", with the keys of BitsAndBytesConfig; NULL:
                                    not given */
+    bool quantized_base;        /* frozen weights are held in 8 bits */
     const char *adapter;        /* folder of an adapter to go on from */
     bool no_special_tokens;
     const char *task, *problem_type;

@@ -3,10 +3,24 @@
 #define MODEL_CODING_H
 
 #include "base/assert.h"
+#include "base/block8.h"
 #include "base/nf4.h"
 #include "device/call.h"
 
-typedef enum model_coding { MODEL_UNCODED, MODEL_NF4, MODEL_NF4_DOUBLED } model_coding;
+typedef enum model_coding {
+    MODEL_UNCODED,
+    MODEL_NF4,
+    MODEL_NF4_DOUBLED,
+    MODEL_INT8 /* base/block8.h */
+} model_coding;
+
+/* Bytes of the largest record; all have BASE_NF4_RECORD elements. */
+enum { MODEL_RECORD_MOST = BASE_BLOCK8_RECORD_BYTES };
+
+/* The key that asks for it. */
+static inline const char *model_coding_key(model_coding coding) {
+    return coding == MODEL_INT8 ? "zero_quantized_nontrainable_weights" : "sifr.quantization";
+}
 
 /* Elements of the pieces that a segment is cut into: blocks, or records. */
 static inline int64_t model_piece(model_coding coding) {
@@ -15,6 +29,7 @@ static inline int64_t model_piece(model_coding coding) {
 
 static inline int64_t model_record_bytes(model_coding coding) {
     base_assert(coding != MODEL_UNCODED);
+    if (coding == MODEL_INT8) return BASE_BLOCK8_RECORD_BYTES;
     return coding == MODEL_NF4 ? BASE_NF4_PLAIN : BASE_NF4_DOUBLED;
 }
 

@@ -127,6 +127,7 @@ static void count_uses(const sifr_model *model, weight_uses *uses) {
 
 void model_code_base(sifr_model *model, const model_config *config) {
     const model_architecture *architecture = model_architecture_find(config->model_type);
+    const char *key = model_coding_key(config->coding);
     weight_uses *uses;
     size_t coded = 0;
     if (config->coding == MODEL_UNCODED || !model_ok(model)) return;
@@ -138,13 +139,12 @@ void model_code_base(sifr_model *model, const model_config *config) {
         if (!w->frozen || w->size || !body || !uses[i].products || uses[i].others) continue;
         if (uses[i].transposed)
             MODEL_WRONG(model,
-                        "sifr.quantization: %s is stored transposed (Conv1D), and codes of such "
-                        "weights are not built; leave sifr.quantization out",
-                        w->name);
+                        "%s: %s is stored transposed (Conv1D), and codes of such weights are not "
+                        "built; leave %s out",
+                        key, w->name, key);
         w->coding = config->coding;
         coded++;
     }
     free(uses);
-    if (!coded)
-        MODEL_WRONG(model, "sifr.quantization: the model has no frozen weight of a product");
+    if (!coded) MODEL_WRONG(model, "%s: the model has no frozen weight of a product", key);
 }

@@ -1,5 +1,6 @@
 /* Frozen weights held as codes of 4 bits (base/nf4.h), by the keys of transformers'
- * BitsAndBytesConfig: those of all products in the model's body, as transformers has it. Each
+ * BitsAndBytesConfig, or of 8 (base/block8.h), by DeepSpeed's zero_quantized_nontrainable_weights:
+ * those of all products in the model's body, as transformers has it. Each
  * unit's lie in a segment of their own, whose values are made before the unit runs (pass_decode.c).
  */
 #ifndef MODEL_QUANTIZATION_H

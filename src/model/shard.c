@@ -173,7 +173,7 @@ static sifr_status check_model(const sifr_model *model, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %s of %s is not supported with tensor ranks yet; leave "
                          "one of them out",
-                         adapter ? "an adapter (LoRA)" : "a weight in 4 bits", weight->name);
+                         adapter ? "an adapter (LoRA)" : "a weight held as codes", weight->name);
     }
     return SIFR_OK;
 }

@@ -13,6 +13,8 @@ static const plan_encoding encodings[PLAN_CODES] = {
                        BASE_NF4_PLAIN},
     [PLAN_CODE_NF4_DOUBLED] = {"nf4 double", BASE_NONE, DEVICE_KERNELS, DEVICE_DEQUANTISE,
                                BASE_NF4_RECORD, BASE_NF4_DOUBLED},
+    [PLAN_CODE_INT8] = {"int8", BASE_NONE, DEVICE_KERNELS, DEVICE_DECODE_BLOCKS8, BASE_BLOCK8,
+                        BASE_BLOCK8_BYTES},
     [PLAN_CODE_BLOCKS8] = {"8 bit blocks", BASE_NONE, DEVICE_ENCODE_BLOCKS8, DEVICE_DECODE_BLOCKS8,
                            BASE_BLOCK8, BASE_BLOCK8_BYTES},
     [PLAN_CODE_BLOCKS4] = {"4 bit blocks", BASE_NONE, DEVICE_ENCODE_BLOCKS4, DEVICE_SUM_BLOCKS4,
@@ -31,6 +33,7 @@ plan_code plan_code_of(base_dtype type) {
 
 plan_code plan_code_of_weights(model_coding coding, base_dtype type) {
     if (!coding) return plan_code_of(type);
+    if (coding == MODEL_INT8) return PLAN_CODE_INT8;
     return coding == MODEL_NF4 ? PLAN_CODE_NF4 : PLAN_CODE_NF4_DOUBLED;
 }
 

@@ -17,6 +17,7 @@ typedef enum plan_code {
     PLAN_CODE_FP16,
     PLAN_CODE_NF4,
     PLAN_CODE_NF4_DOUBLED,
+    PLAN_CODE_INT8,    /* base/block8.h: of frozen weights, which are held so */
     PLAN_CODE_BLOCKS8, /* base/block8.h: of weights, on their way */
     PLAN_CODE_BLOCKS4, /* base/block4.h: of gradients, on their way */
     PLAN_CODES

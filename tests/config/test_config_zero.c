@@ -160,10 +160,6 @@ static void refused(void **state) {
         "ds.json: zero_optimization.load_from_fp32_weights is false, which is not "
         "supported yet; set it to true or leave it out (false rebuilds the masters from 16-bit "
         "weights on load.)");
-    config_refused(
-        "{\"zero_optimization\": {\"stage\": 3, \"zero_quantized_nontrainable_weights\": true}}",
-        "ds.json: zero_optimization.zero_quantized_nontrainable_weights is true, which is not "
-        "supported yet; set it to false or leave it out (Frozen weights kept as int8.)");
     config_refused("{\"zero_optimization\": {\"stage\": 3, \"stage3_max_reuse_distance\": -1}}",
                    "ds.json: zero_optimization.stage3_max_reuse_distance must be a whole number "
                    ">= 0 or \"auto\", not -1; its default is 0");

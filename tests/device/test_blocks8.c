@@ -114,6 +114,37 @@ static void by_formula(void **state) {
     }
 }
 
+/* Weights that are held so are encoded and read on the host: with the bits of the kernels. */
+static void on_the_host(void **state) {
+    (void)state;
+    enum { RECORD = BASE_BLOCK8_IN_RECORD * BASE_BLOCK8 };
+    static float given[COUNT], want[COUNT], have[COUNT];
+    static uint8_t record[BASE_BLOCK8_RECORD_BYTES];
+    static int8_t codes[BLOCKS * BASE_BLOCK8_BYTES];
+    device *dev;
+    sifr_error error;
+    assert_int_equal(device_open_cpu(1, NULL, &dev, &error), SIFR_OK);
+    assert_true((int)COUNT < (int)RECORD);
+    for (int64_t i = 0; i < COUNT; i++) given[i] = value_at(i, BASE_FP32);
+    given[BASE_BLOCK8 + 3] = NAN;
+    run(dev, (device_call){.kernel = DEVICE_ENCODE_BLOCKS8,
+                           .x = {values_of(given, BASE_FP32)},
+                           .y = blocks_of(codes)});
+    run(dev, (device_call){.kernel = DEVICE_DECODE_BLOCKS8,
+                           .x = {blocks_of(codes)},
+                           .y = values_of(want, BASE_FP32)});
+    memset(record, 1, sizeof record);
+    base_block8_encode(given, COUNT, record);
+    assert_memory_equal(record, codes, sizeof codes);
+    for (size_t i = sizeof codes; i < sizeof record; i++) assert_int_equal(record[i], 0);
+    base_block8_decode(record, 1000, COUNT - 1000, have);
+    assert_memory_equal(have, want + 1000, (COUNT - 1000) * sizeof *have);
+    base_block8_encode(given, 100, record); /* a part of a block */
+    base_block8_decode(record, 0, BASE_BLOCK8, have);
+    for (int i = 100; i < BASE_BLOCK8; i++) assert_true(have[i] == 0);
+    device_close(dev);
+}
+
 /* A weight that is infinite or no number is seen in the loss, as without codes. */
 static void no_numbers(void **state) {
     (void)state;
@@ -156,6 +187,6 @@ static void checked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(by_formula), cmocka_unit_test(no_numbers),
-                                       cmocka_unit_test(checked)};
+                                       cmocka_unit_test(on_the_host), cmocka_unit_test(checked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

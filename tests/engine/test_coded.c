@@ -1,6 +1,6 @@
-/* Frozen weights held in 4 bits: a run computes what one does that holds the values of these codes,
- * to the bit, at every stage and number of ranks; it holds the bytes of the codes alone, and the
- * values of a unit while it runs; and what does not go with them is refused. */
+/* Frozen weights held in 4 or 8 bits: a run computes what one does that holds the values of these
+ * codes, to the bit, at every stage and number of ranks; it holds the bytes of the codes alone, and
+ * the values of a unit while it runs; and what does not go with them is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,6 +21,8 @@
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4, WIDE = 1000 }; /* weights of 40 x 1000 take two records and a part */
+
+static const model_coding codings[] = {MODEL_NF4_DOUBLED, MODEL_NF4, MODEL_INT8};
 
 /* Products are frozen; norms, embedding and head are trained. In bf16 some products are trained. */
 static zero_variant variant_of(model_coding coding, sifr_precision precision) {
@@ -87,8 +89,8 @@ static void check_like_opened(const zero_variant *v, const zero_outcome *have,
 
 static void like_their_values(void **state) {
     (void)state;
-    for (int p = 0; p < 6; p++) {
-        zero_variant v = variant_of(p % 2 ? MODEL_NF4 : MODEL_NF4_DOUBLED, (sifr_precision)(p / 2));
+    for (int p = 0; p < 9; p++) {
+        zero_variant v = variant_of(codings[p % 3], (sifr_precision)(p / 3));
         v.evaluate = true;
         for (int recompute = 0; recompute < 2; recompute++) {
             v.recompute = recompute;
@@ -106,8 +108,8 @@ static void like_their_values(void **state) {
 static void same_bits(void **state) {
     size_t turn = 0;
     (void)state;
-    for (int p = 0; p < 2; p++) {
-        zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_BF16 : SIFR_FP32);
+    for (int p = 0; p < 3; p++) {
+        zero_variant v = variant_of(codings[p], p % 2 ? SIFR_BF16 : SIFR_FP32);
         zero_outcome want = zero_run(v);
         for (int ranks = 2; ranks <= 4; ranks += 2) {
             v.ranks = ranks;
@@ -134,8 +136,8 @@ static void same_bits(void **state) {
 static void queued(void **state) {
     size_t turn = 0;
     (void)state;
-    for (int p = 0; p < 2; p++) {
-        zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_FP32 : SIFR_BF16);
+    for (int p = 0; p < 3; p++) {
+        zero_variant v = variant_of(codings[p], p % 2 ? SIFR_FP32 : SIFR_BF16);
         zero_outcome want = zero_run(v);
         v.open = on_queues_open;
         v.hidden = true;
@@ -161,8 +163,8 @@ static void expect_away(const zero_outcome *want, zero_variant v, sifr_tier tier
 
 static void offloaded(void **state) {
     (void)state;
-    for (int p = 0; p < 2; p++) {
-        zero_variant v = variant_of(p ? MODEL_NF4 : MODEL_NF4_DOUBLED, p ? SIFR_BF16 : SIFR_FP32);
+    for (int p = 0; p < 3; p++) {
+        zero_variant v = variant_of(codings[p], p % 2 ? SIFR_BF16 : SIFR_FP32);
         v.evaluate = true;
         zero_outcome want = zero_run(v);
         v.evaluate_each = true;
@@ -188,15 +190,14 @@ static int64_t code_bytes(const sifr_model *model, int64_t ranks) {
         int64_t records = model->segments[g].elements / BASE_NF4_RECORD;
         if (!model->segments[g].coding) continue;
         assert_int_equal(model->segments[g].elements % BASE_NF4_RECORD, 0);
-        bytes += (records + ranks - 1) / ranks * BASE_NF4_DOUBLED;
+        bytes += (records + ranks - 1) / ranks * model_record_bytes(model->segments[g].coding);
     }
     return bytes;
 }
 
-static void bytes_held(void **state) {
-    zero_variant v = variant_of(MODEL_NF4_DOUBLED, SIFR_FP32);
+static void check_bytes(model_coding coding) {
+    zero_variant v = variant_of(coding, SIFR_FP32);
     sifr_model *model = coded_model(&v);
-    (void)state;
     for (int32_t ranks = 1; ranks <= 4; ranks *= 4) {
         device *dev;
         plan_schedule *s;
@@ -229,6 +230,11 @@ static void bytes_held(void **state) {
         device_close(dev);
     }
     sifr_model_free(model);
+}
+
+static void bytes_held(void **state) {
+    (void)state;
+    for (int p = 0; p < 3; p++) check_bytes(codings[p]);
 }
 
 static void refusals(void **state) {

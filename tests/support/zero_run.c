@@ -294,6 +294,15 @@ static sifr_status code_weights(sifr_model *model, model_coding coding, model_co
 }
 
 /* What codes of a weight stand for. */
+static void through_blocks(float *values, int64_t count) {
+    static const int64_t most = BASE_NF4_RECORD;
+    uint8_t record[BASE_BLOCK8_RECORD_BYTES];
+    for (int64_t at = 0; at < count; at += most) {
+        base_block8_encode(values + at, base_min_i64(most, count - at), record);
+        base_block8_decode(record, 0, base_min_i64(most, count - at), values + at);
+    }
+}
+
 static void through_codes(float *values, int64_t count, bool doubled) {
     int64_t blocks = (count + BASE_NF4_BLOCK - 1) / BASE_NF4_BLOCK;
     float *scales = malloc((size_t)blocks * sizeof *scales);
@@ -323,7 +332,10 @@ static sifr_status open_codes(sifr_engine *engine, model_coding coding, model_co
         if (!weight->coding) continue;
         float *values = malloc((size_t)count * sizeof *values);
         model_initial_values(like, w, ZERO_SEED, 0, count, values);
-        through_codes(values, count, coding == MODEL_NF4_DOUBLED);
+        if (coding == MODEL_INT8)
+            through_blocks(values, count);
+        else
+            through_codes(values, count, coding == MODEL_NF4_DOUBLED);
         status = sifr_engine_write_weight(engine, weight->name, values, (size_t)count, error);
         free(values);
     }

@@ -48,21 +48,32 @@ sifr_status engine_coder_open(const sifr_engine *engine, size_t index, engine_va
                           .elements = elements,
                           .records = (elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD,
                           .bytes = model_record_bytes(w->coding),
-                          .doubled = w->coding == MODEL_NF4_DOUBLED};
-    return out->doubled ? find_mean(engine->dev, out, error) : SIFR_OK;
+                          .coding = w->coding};
+    return w->coding == MODEL_NF4_DOUBLED ? find_mean(engine->dev, out, error) : SIFR_OK;
 }
 
 void engine_coder_encode(const engine_coder *c, int64_t record, uint8_t *codes) {
     float values[BASE_NF4_RECORD];
     int64_t count = count_of(c, record);
     c->make(c->user, c->index, record * BASE_NF4_RECORD, count, values);
-    base_nf4_encode(values, count, c->doubled, c->mean, codes);
+    if (c->coding == MODEL_INT8)
+        base_block8_encode(values, count, codes);
+    else
+        base_nf4_encode(values, count, c->coding == MODEL_NF4_DOUBLED, c->mean, codes);
+}
+
+void engine_decode(model_coding coding, const uint8_t *codes, int64_t first, int64_t count,
+                   float *out) {
+    if (coding == MODEL_INT8)
+        base_block8_decode(codes, first, count, out);
+    else
+        base_nf4_decode(codes, coding == MODEL_NF4_DOUBLED, first, count, out);
 }
 
 void engine_coder_values(const engine_coder *c, int64_t record, base_dtype type, float *values) {
-    uint8_t codes[BASE_NF4_PLAIN];
+    uint8_t codes[MODEL_RECORD_MOST];
     int64_t count = count_of(c, record);
     engine_coder_encode(c, record, codes);
-    base_nf4_decode(codes, c->doubled, 0, count, values);
+    engine_decode(c->coding, codes, 0, count, values);
     engine_round(type, values, count);
 }

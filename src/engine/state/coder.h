@@ -1,4 +1,4 @@
-/* Codes of 4 bits of a weight, made from its values record by record. */
+/* Codes of a weight, of 4 or 8 bits, made from its values record by record, and opened. */
 #ifndef ENGINE_CODER_H
 #define ENGINE_CODER_H
 
@@ -9,7 +9,7 @@ typedef struct engine_coder {
     const void *user;
     size_t index;
     int64_t elements, records, bytes; /* bytes: of a record */
-    bool doubled;
+    model_coding coding;
     float mean; /* of all scales, if they are doubled */
 } engine_coder;
 
@@ -20,6 +20,10 @@ sifr_status engine_coder_open(const sifr_engine *engine, size_t index, engine_va
                               sifr_error *error) SIFR_MUST_CHECK;
 
 void engine_coder_encode(const engine_coder *coder, int64_t record, uint8_t *codes);
+
+/* Values first ... first + count - 1 of a record. */
+void engine_decode(model_coding coding, const uint8_t *codes, int64_t first, int64_t count,
+                   float *out);
 
 /* BASE_NF4_RECORD values, or fewer of the last record: those of the codes, rounded to `type`, as
  * kernels compute with them. */

@@ -1,4 +1,4 @@
-/* Frozen weights as codes of 4 bits: made from their values record by record, each rank those that
+/* Frozen weights as codes: made from their values record by record, each rank those that
  * it holds, and opened again. */
 #include <stdatomic.h>
 
@@ -29,7 +29,7 @@ static sifr_status write_records(const encode_run *run, int64_t first, int64_t r
 
 static void encode_record(void *argument, int64_t number, int thread) {
     encode_run *run = argument;
-    uint8_t codes[BASE_NF4_PLAIN];
+    uint8_t codes[MODEL_RECORD_MOST];
     sifr_error error = {0};
     (void)thread;
     engine_coder_encode(&run->coder, run->first + number, codes);
@@ -88,12 +88,12 @@ sifr_status engine_open_codes(const sifr_engine *engine, int32_t buffer, const m
                               int64_t at, int64_t count, float *out, sifr_error *error) {
     base_assert(buffer >= 0 && at >= 0);
     int64_t bytes = model_record_bytes(w->coding);
-    uint8_t codes[BASE_NF4_PLAIN];
+    uint8_t codes[MODEL_RECORD_MOST];
     for (int64_t done = 0; done < count;) {
         int64_t record = (at + done) / BASE_NF4_RECORD, first = (at + done) % BASE_NF4_RECORD;
         int64_t some = base_min_i64(BASE_NF4_RECORD - first, count - done);
         BASE_TRY(engine_read_buffer(engine, buffer, record * bytes, codes, bytes, error));
-        base_nf4_decode(codes, w->coding == MODEL_NF4_DOUBLED, first, some, out + done);
+        engine_decode(w->coding, codes, first, some, out + done);
         done += some;
     }
     return SIFR_OK;

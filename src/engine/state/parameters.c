@@ -96,7 +96,7 @@ static sifr_status put_codes(sifr_engine *engine, size_t index, int64_t first, i
     if (first == 0 && count == w->rows * w->columns)
         return engine_encode(engine, index, given_values, values, error);
     return base_fail(error, SIFR_FAILED,
-                     "weight %s: it is held in 4 bits, so it is written as a whole", w->name);
+                     "weight %s: it is held as codes, so it is written as a whole", w->name);
 }
 
 sifr_status engine_put(sifr_engine *engine, size_t index, int64_t first, int64_t count,

@@ -182,7 +182,7 @@ sifr_status engine_view(const sifr_engine *engine, size_t index, engine_part par
     state_place place;
     *out = scratch;
     int64_t at;
-    if (w->coding) return base_fail(error, SIFR_FAILED, "weight %s: it is held in 4 bits", w->name);
+    if (w->coding) return base_fail(error, SIFR_FAILED, "weight %s: it is held as codes", w->name);
     BASE_TRY(find_range(engine, index, part, first, count, &place, &at, error));
     const char *memory = engine_host_buffer(engine->trainer, place.buffer);
     if (!memory)

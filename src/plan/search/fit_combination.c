@@ -71,7 +71,9 @@ static int64_t parameter_bytes(const sifr_model *model, int64_t element) {
     int64_t bytes = 0;
     for (size_t w = 0; w < model->weight_count; w++) {
         int64_t elements = model->weights[w].rows * model->weights[w].columns;
-        bytes += model->weights[w].coding ? elements / 2 : elements * element;
+        model_coding coding = model->weights[w].coding;
+        bytes +=
+            coding ? elements * model_record_bytes(coding) / BASE_NF4_RECORD : elements * element;
     }
     return bytes;
 }

@@ -90,7 +90,8 @@ static sifr_status run_decode(const content_state *c, size_t index, const plan_a
     const plan_access *codes = &accesses[0], *values = &accesses[1];
     device_kernel kernel = c->s->calls[c->s->instructions[index].call].kernel;
     if (kernel == DEVICE_SUM_BLOCKS4) return content_run_sum_codes(c, index, codes, values, error);
-    if (kernel != DEVICE_DEQUANTISE) return run_quantised(c, index, codes, values, error);
+    bool came = c->s->buffers[values->buffer].segment >= 0; /* else they are held */
+    if (came) return run_quantised(c, index, codes, values, error);
     const plan_run *run = plan_contents_find(&c->of[codes->buffer], codes->offset);
     int32_t segment = run ? run->is.segment : 0;
     plan_content wanted = content_at(c, PLAN_VECTOR_CODES, segment, 0, codes->offset, 0);

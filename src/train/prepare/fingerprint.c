@@ -75,7 +75,9 @@ static bool put_coding(json_t *must_match, const sifr_model *model) {
     model_coding coding = MODEL_UNCODED;
     for (size_t i = 0; i < model->weight_count && !coding; i++) coding = model->weights[i].coding;
     if (!coding) return true;
-    const char *text = coding == MODEL_NF4 ? "nf4" : "nf4, double quantization";
+    const char *text = coding == MODEL_INT8  ? "int8"
+                       : coding == MODEL_NF4 ? "nf4"
+                                             : "nf4, double quantization";
     return json_object_set_new(must_match, "quantization", json_string(text)) == 0;
 }
 

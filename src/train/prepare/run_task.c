@@ -104,13 +104,29 @@ sifr_status train_read_lora(const sifr_config *config, model_lora *out, sifr_err
     return SIFR_OK;
 }
 
+static sifr_status check_quantized_base(const sifr_config *config, const model_lora *lora,
+                                        sifr_error *error) {
+    const char *where = model_coding_key(MODEL_INT8);
+    if (config->quantization)
+        return base_fail(error, SIFR_USAGE,
+                         "%s holds frozen weights in 8 bits, and sifr.quantization in 4; leave one "
+                         "of both out",
+                         where);
+    if (lora->json) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: weights in 8 bits are not trained, and those of sifr.freeze are not held "
+                     "so yet; give sifr.lora or sifr.adapter beside it, or leave it out",
+                     where);
+}
+
 /* How the base of the adapters is held. */
 static sifr_status read_coding(const sifr_config *config, const model_lora *lora, model_coding *out,
                                sifr_error *error) {
     static const char *const where = "sifr.quantization";
     model_quantization quantization;
     base_dtype type = device_dtype_of(config->step.precision);
-    *out = MODEL_UNCODED;
+    *out = config->quantized_base ? MODEL_INT8 : MODEL_UNCODED;
+    if (config->quantized_base) return check_quantized_base(config, lora, error);
     if (!config->quantization) return SIFR_OK;
     BASE_TRY(model_quantization_read(config->quantization, where, &quantization, error));
     *out = quantization.coding;

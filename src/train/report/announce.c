@@ -56,18 +56,25 @@ void train_say_input(const train_state *t) {
 void train_say_adapters(const train_state *t) {
     const sifr_model *model = t->folder.model;
     char trained[32], all[32];
-    size_t modules = 0, coded = 0;
+    size_t modules = 0, coded = 0, eight = 0;
     if (!t->lora.json) return;
     for (size_t i = 0; i < model->weight_count; i++) {
         modules += model->weights[i].adapter > 0;
         coded += model->weights[i].coding != MODEL_UNCODED;
+        eight += model->weights[i].coding == MODEL_INT8;
     }
     train_say(t->host,
               "LoRA: adapters of %zu module%s; trains %s of %s parameters, the others are frozen",
               modules, modules == 1 ? "" : "s",
               base_format_count(sifr_model_trained(model), trained),
               base_format_count(sifr_model_parameters(model), all));
-    if (coded) train_say(t->host, "QLoRA: %zu frozen matrices are held in 4 bits (NF4)", coded);
+    if (eight)
+        train_say(t->host,
+                  "zero_quantized_nontrainable_weights: %zu frozen matrices are held in 8 bits: "
+                  "other bits than without, the same on any number of ranks",
+                  eight);
+    else if (coded)
+        train_say(t->host, "QLoRA: %zu frozen matrices are held in 4 bits (NF4)", coded);
 }
 
 /* "optimizer state, parameters, gradients and activations"; returns out. */
