@@ -2,7 +2,8 @@
 # Promise 2 of the design: the plan is the measurement. Anonymous memory of a training run, watched
 # from outside, against what `sifr plan` said of it: both step orders, with and without
 # recomputation, and within a limit, fp32 and bf16, optimizer state in bf16, with evaluations,
-# Muon; and a model in 4 bits with adapters (QLoRA) and one of Gemma 4's kind, within 2 %.
+# Muon; and a model in 4 bits with adapters (QLoRA), Gemma 4's kind, LFM2's and a dense family of
+# ops of its own, within 2 %.
 # With SIFR_TEST_WHOLE (tests/soak/test_soak_whole.sh), in every combination, else in those in which
 # each two values meet.
 # label: full, timeout: 400, not under sanitizers
@@ -139,3 +140,29 @@ END
 model=gemma4
 compare "" batch none
 [ -z "$whole" ] || compare --bf16 unit unit
+
+# LFM2: short convolutions, which keep what is before their gate.
+cat >lfm2.json <<'END'
+{"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"], "vocab_size": 1024,
+ "hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 4,
+ "layer_types": ["conv", "conv", "full_attention", "conv", "conv", "full_attention", "conv", "conv",
+ "full_attention", "conv", "conv", "full_attention"], "intermediate_size": 2048,
+ "block_auto_adjust_ff_dim": false, "max_position_embeddings": 256, "eos_token_id": 0,
+ "bos_token_id": 0, "pad_token_id": 0}
+END
+"$SIFR" init --config lfm2.json --tokenizer tokenizer --output lfm2 >log
+model=lfm2
+compare "" batch none
+[ -z "$whole" ] || compare --bf16 unit unit
+
+# Cohere: two branches of one norm, and logits with a scale.
+cat >cohere.json <<'END'
+{"model_type": "cohere", "architectures": ["CohereForCausalLM"], "vocab_size": 1024,
+ "hidden_size": 512, "num_hidden_layers": 12, "num_attention_heads": 8, "num_key_value_heads": 4,
+ "intermediate_size": 2048, "max_position_embeddings": 256, "eos_token_id": 0, "bos_token_id": 0,
+ "use_qk_norm": true}
+END
+"$SIFR" init --config cohere.json --tokenizer tokenizer --output cohere >log
+model=cohere
+compare --bf16 batch none
+[ -z "$whole" ] || compare "" unit unit
