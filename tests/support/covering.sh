@@ -17,6 +17,7 @@ families+=("$golden/gemma4/models/gemma4_text")
 for family in bert deberta deberta-plain deberta-tables distilbert modernbert roberta xlm-roberta; do
     families+=("$golden/encoders/models/$family")
 done
+for family in exaone4 cohere-norms; do families+=("$golden/dense/models/$family"); done
 schedules=(none gpipe 1f1b interleaved zb-h1)
 tiers=(memory optimizer parameters gradients activations all)
 optimizers=(AdamW Adam SGD Adagrad Lion AdamWScheduleFree Adam8bit Lamb Muon Adafactor momentum)

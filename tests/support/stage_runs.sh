@@ -1,4 +1,4 @@
-# Sourced by tests of pipeline stages: three small models of 8 units, a store, and runs of 4 steps of
+# Sourced by tests of pipeline stages: five small models of 8 units, a store, and runs of 4 steps of
 # 8 sequences, compared with one rank to the last bit. What runs is in $case.
 . "$SOURCE/tests/support/ranks.sh"
 head -c 24000 "$SOURCE/docs/config.md" >text
@@ -9,13 +9,21 @@ config() { # NAME JSON
     echo "$2" >$1.json
     "$SIFR" init --config $1.json --tokenizer tok --output $1 --seed 3 >log
 }
-llama='"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 300,
-    "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 6, "num_attention_heads": 4,
-    "num_key_value_heads": 2, "max_position_embeddings": 64'
+sizes='"vocab_size": 300, "hidden_size": 48, "intermediate_size": 104, "num_hidden_layers": 6,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64'
+llama='"model_type": "llama", "architectures": ["LlamaForCausalLM"], '$sizes
 config untied "{$llama, \"tie_word_embeddings\": false}"
 config tied "{$llama, \"tie_word_embeddings\": true}"
 config gpt2 '{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300,
     "n_embd": 48, "n_layer": 6, "n_head": 4, "n_positions": 64}' # tied, with dropout
+config gemma4 "{\"model_type\": \"gemma4_text\", \"architectures\": [\"Gemma4ForCausalLM\"], $sizes,
+    \"hidden_size_per_layer_input\": 0, \"head_dim\": 10, \"global_head_dim\": 14,
+    \"num_global_key_value_heads\": 1, \"attention_k_eq_v\": true, \"sliding_window\": 9,
+    \"final_logit_softcapping\": 5.0}"
+config lfm2 "{\"model_type\": \"lfm2\", \"architectures\": [\"Lfm2ForCausalLM\"], $sizes,
+    \"layer_types\": [\"conv\", \"conv\", \"full_attention\", \"conv\",
+    \"full_attention\", \"conv\"], \"block_multiple_of\": 4,
+    \"conv_bias\": true}"
 
 # settings PRECISION STAGES SCHEDULE ZERO [MORE OF THE PIPELINE [MORE OF SIFR]]: ds.json
 settings() {
