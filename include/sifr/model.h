@@ -40,7 +40,7 @@ typedef struct sifr_weight {
 typedef enum sifr_init {
     SIFR_INIT_ZERO,
     SIFR_INIT_ONE,
-    SIFR_INIT_NORMAL, /* mean 0, `deviation` */
+    SIFR_INIT_NORMAL,  /* mean 0, `deviation` */
     SIFR_INIT_UNIFORM, /* from -deviation to deviation */
     SIFR_INIT_LOG      /* the logarithm of a number from 0.01 to 16 */
 } sifr_init;
@@ -177,11 +177,11 @@ typedef struct sifr_short_conv_args {
 SIFR_API sifr_value sifr_short_conv(sifr_model *model, sifr_short_conv_args args);
 
 /* The gated delta rule of linear attention (Yang, Kautz and Hatamizadeh 2024, "Gated Delta
- * Networks", equation 10), inside each sequence. Each value head has a state S, key_dim x value_dim,
- * which is 0 before the first token. For each token, with q and k divided by their lengths and q by
- * the square root of key_dim: S <- e^g S; u = beta (v - S^T k); S <- S + k u^T; y = S^T q, where
- * g = -exp(rate) softplus(time + bias) and beta = sigmoid(share). All of it is in fp32 whatever the
- * type of the values. In generation it keeps the states. */
+ * Networks", equation 10), inside each sequence. Each value head has a state S, key_dim x
+ * value_dim, which is 0 before the first token. For each token, with q and k divided by their
+ * lengths and q by the square root of key_dim: S <- e^g S; u = beta (v - S^T k); S <- S + k u^T; y
+ * = S^T q, where g = -exp(rate) softplus(time + bias) and beta = sigmoid(share). All of it is in
+ * fp32 whatever the type of the values. In generation it keeps the states. */
 typedef struct sifr_delta_args {
     sifr_value q, k;                /* key_heads x key_dim columns each */
     sifr_value v;                   /* value_heads x value_dim columns, as y has them */

@@ -73,8 +73,8 @@ static sifr_status check_runs(const plan_schedule *s, size_t index, sifr_error *
                      verify_name_instruction(s, index, name), (long long)in->bytes);
 }
 
-/* Exchanges are of values or of codes of a gradient, sums of values or of the parts that tensor ranks
- * make of a gradient. */
+/* Exchanges are of values or of codes of a gradient, sums of values or of the parts that tensor
+ * ranks make of a gradient. */
 static bool may_carry(const plan_schedule *s, const plan_instruction *in) {
     if (in->segment < 0 || in->action == PLAN_GATHER || in->action == PLAN_REDUCE) return true;
     if (in->action == PLAN_EXCHANGE) return in->encoding == PLAN_CODE_BLOCKS4;
