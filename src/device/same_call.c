@@ -21,9 +21,9 @@ static bool same_matrices(const device_matrix *a, const device_matrix *b, int co
 static bool same_attention(const device_attributes *a, const device_attributes *b) {
     return SAME(attention, heads) && SAME(attention, kv_heads) && SAME(attention, head_dim) &&
            SAME(attention, sequences) && SAME(attention, length) && SAME(attention, scale) &&
-           SAME(attention, softcap) && SAME(attention, dropout) && SAME(attention, window) &&
-           SAME(attention, buckets) && SAME(attention, most_distance) &&
-           SAME(attention, bidirectional);
+           SAME(attention, softcap) && SAME(attention, dropout) && SAME(attention, whole_heads) &&
+           SAME(attention, first_head) && SAME(attention, window) && SAME(attention, buckets) &&
+           SAME(attention, most_distance) && SAME(attention, bidirectional);
 }
 
 static bool same_delta(const device_attributes *a, const device_attributes *b) {
@@ -137,7 +137,7 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
         return SAME(scale, factor) && SAME(scale, round_factor);
     case DEVICE_DROPOUT:
     case DEVICE_DROPOUT_BACKWARD:
-        return SAME(dropout, probability);
+        return SAME(dropout, probability) && SAME(dropout, whole) && SAME(dropout, first);
     case DEVICE_ENCODE_BLOCKS4:
         return SAME(block, slices) && SAME(block, near);
     case DEVICE_SCALE_BY:

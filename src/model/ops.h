@@ -109,10 +109,10 @@ typedef struct model_op {
     bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
     model_layout layout;
-    /* MODEL_LAYOUT_PARTS: makes of a node that of a part, one of so many; false: it cannot be
-     * divided so, or slices of its output cannot. NULL: it can if there are no slices, and nothing
-     * in it depends on its columns. */
-    bool (*divide)(const sifr_model *model, struct model_node *node, int32_t parts);
+    /* MODEL_LAYOUT_PARTS: makes of a node that of the part at `place`, one of so many; false: it
+     * cannot be divided so, or slices of its output cannot. NULL: it can if there are no slices but
+     * of what a product makes, and nothing in it depends on its columns. */
+    bool (*divide)(const sifr_model *model, struct model_node *node, int32_t parts, int32_t place);
     /* MODEL_LAYOUT_PARTS: of its weights; NULL: a node that has some is not divided. */
     model_shared (*shares)(const sifr_model *model, const struct model_node *node);
     /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum

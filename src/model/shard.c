@@ -106,12 +106,13 @@ model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t plac
 
 /* --- values and nodes --- */
 
-/* The whole value as products whose outputs are cut read it: one for those of a unit. */
-static int32_t enter(shard_work *work, const model_node *product) {
-    int32_t x = product->x[0], *entry = &work->entries[x];
+/* The whole value as nodes read it that make a part of its gradient, like products whose outputs
+ * are cut: one for those of a unit. */
+static int32_t enter(shard_work *work, const model_node *reader) {
+    int32_t x = reader->x[0], *entry = &work->entries[x];
     if (*entry >= 0) return *entry;
-    *entry = model_part_value(work->part, x, work->part->values[x].columns, product->unit);
-    model_part_node(work->part, model_bare_node(&model_op_tensor_entry, product, x, *entry));
+    *entry = model_part_value(work->part, x, work->part->values[x].columns, reader->unit);
+    model_part_node(work->part, model_bare_node(&model_op_tensor_entry, reader, x, *entry));
     return *entry;
 }
 
@@ -133,10 +134,11 @@ static void make_node(shard_work *work, int32_t n) {
         add_summed(work, node);
         return;
     }
-    if (how == MODEL_CUT_OUTPUTS) node.x[0] = enter(work, &node);
+    bool makes_parts = how == MODEL_CUT_OUTPUTS || work->layouts.parts[node.y];
+    if (makes_parts && !work->layouts.parts[node.x[0]]) node.x[0] = enter(work, &node);
     bool parts = node.op->layout == MODEL_LAYOUT_PARTS && work->layouts.cut[node.y];
     if (parts && node.op->divide) {
-        bool divided = node.op->divide(work->from, &node, work->ranks);
+        bool divided = node.op->divide(work->from, &node, work->ranks, work->place);
         base_assert(divided);
         (void)divided;
     }
@@ -168,12 +170,12 @@ static void cut_values(shard_work *work) {
 static sifr_status check_model(const sifr_model *model, sifr_error *error) {
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
-        bool adapter = weight->adapter > 0 || weight->factor;
-        if (!adapter && weight->coding == MODEL_UNCODED) continue;
+        bool magnitudes = weight->norms_of > 0;
+        if (!magnitudes && weight->coding == MODEL_UNCODED) continue;
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %s of %s is not supported with tensor ranks yet; leave "
                          "one of them out",
-                         adapter ? "an adapter (LoRA)" : "a weight held as codes", weight->name);
+                         magnitudes ? "DoRA (use_dora)" : "a weight held as codes", weight->name);
     }
     return SIFR_OK;
 }
@@ -186,7 +188,7 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
                          "heads and its MLP's width are no multiples of that; give fewer",
                          (int)work->ranks);
-    /* An entry or a part, and an entry's or a sum's node, for each product. */
+    /* An entry or a part, and an entry's or a sum's node, for each node. */
     BASE_TRY(model_part_copy(from, from->node_count, from->node_count, work->part, error));
     BASE_TRY(base_alloc(from->value_count, sizeof *work->entries, &work->entries, error));
     work->part->tensors = work->ranks;

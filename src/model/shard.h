@@ -22,9 +22,11 @@ typedef struct model_runs {
 } model_runs;
 
 typedef struct model_layouts {
-    uint8_t *products;  /* by node: model_product_cut, of its weights */
-    bool *cut;          /* by value: whether a rank has some of its columns */
-    int32_t cut_count;  /* products that are cut */
+    uint8_t *products; /* by node: model_product_cut, of its weights */
+    bool *cut;         /* by value: whether a rank has some of its columns */
+    bool *parts;       /* by value: whether it is whole, and each rank makes a part of its gradient,
+                          inside of an adapter whose second factor's outputs are cut */
+    int32_t cut_count; /* products that are cut */
     int32_t kept_count; /* matrices of products that are not */
 } model_layouts;
 

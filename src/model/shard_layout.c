@@ -17,6 +17,7 @@ typedef struct layout_walk {
     int32_t *group; /* by value: a product that makes its group; or WHOLE */
     int32_t *same;  /* by node: another product of its group, or itself */
     int32_t *user;  /* by weight: the last node that used it; -1: none yet */
+    int32_t *base;  /* by weight: of an adapter's factor, the weight that it adapts; else -1 */
     bool *needed;   /* by node: the group of this product is needed whole */
     bool again;
 } layout_walk;
@@ -38,34 +39,57 @@ static int32_t group_of(const layout_walk *l, int32_t value) {
     return group == WHOLE ? WHOLE : find(l, group);
 }
 
-static bool is_read(const sifr_model *model, int32_t value) {
+/* The one node that reads a value; *count: how many inputs of nodes it is. */
+static int32_t reader_of(const sifr_model *model, int32_t value, int *count) {
+    int32_t reader = -1;
+    *count = 0;
     for (size_t n = 0; n < model->node_count; n++) {
-        for (int x = 0; x < DEVICE_INPUTS; x++)
-            if (model->nodes[n].x[x] == value) return true;
+        for (int x = 0; x < DEVICE_INPUTS; x++) {
+            if (model->nodes[n].x[x] != value) continue;
+            reader = (int32_t)n;
+            ++*count;
+        }
     }
-    return false;
+    return reader;
+}
+
+static bool is_read(const sifr_model *model, int32_t value) {
+    int count;
+    reader_of(model, value, &count);
+    return count > 0;
+}
+
+/* Of what a product makes, the value whose slices are read: itself, or what an adapter's product is
+ * added to it in. */
+static int32_t sliced_value(const sifr_model *model, int32_t value) {
+    int count;
+    int32_t n = model_is_sliced(model, value) ? -1 : reader_of(model, value, &count);
+    if (n < 0 || count != 1) return value;
+    const model_node *node = &model->nodes[n];
+    bool adds = node->op->layout == MODEL_LAYOUT_PARTS && !node->op->divide;
+    return adds && model_is_sliced(model, node->y) ? node->y : value;
 }
 
 bool model_output_runs(const sifr_model *model, const model_node *node, int32_t ranks,
                        model_runs *out) {
     int64_t at = 0, columns = model->values[node->y].columns;
+    int32_t y = sliced_value(model, node->y);
     bool found = true;
     *out = (model_runs){0};
     while (found && at < columns) {
         found = false;
         for (size_t v = 0; v < model->value_count && !found; v++) {
             const model_value *slice = &model->values[v];
-            if (slice->base != node->y || slice->first != at || !is_read(model, (int32_t)v))
-                continue;
+            if (slice->base != y || slice->first != at || !is_read(model, (int32_t)v)) continue;
             if (out->count == MODEL_BLOCKS || slice->columns % ranks) return false;
             at += slice->columns;
             out->end[out->count++] = at;
             found = true;
         }
     }
-    if (out->count > 0) return at == columns && !is_read(model, node->y);
+    if (out->count > 0) return at == columns && !is_read(model, y);
     for (size_t v = 0; v < model->value_count; v++) /* slices that do not begin at its first */
-        if (model->values[v].base == node->y && is_read(model, (int32_t)v)) return false;
+        if (model->values[v].base == y && is_read(model, (int32_t)v)) return false;
     *out = (model_runs){.count = 1, .end = {columns}};
     return columns % ranks == 0;
 }
@@ -99,7 +123,8 @@ static bool same_cut(const layout_walk *l, int32_t a, int32_t b) {
     if (l->out->products[a] != l->out->products[b]) return false;
     if (one->op->layout != MODEL_LAYOUT_PRODUCT || two->op->layout != MODEL_LAYOUT_PRODUCT)
         return one->op->layout == two->op->layout;
-    if (l->out->products[a] == MODEL_CUT_NONE) return true;
+    if (l->out->products[a] == MODEL_CUT_NONE || l->out->products[a] == MODEL_CUT_GRADIENT)
+        return true;
     if (one->attributes.linear.transposed != two->attributes.linear.transposed) return false;
     if (l->out->products[a] == MODEL_CUT_INPUTS) return true;
     return model_output_runs(l->model, one, l->ranks, &of_one) &&
@@ -118,12 +143,48 @@ static void use_weights(layout_walk *l, int32_t n) {
     }
 }
 
+/* How the matrix is cut that a factor adapts; its product comes before. */
+static model_product_cut cut_of_base(const layout_walk *l, const model_node *factor) {
+    int32_t product = l->user[l->base[factor->w[0]]];
+    return product < 0 ? MODEL_CUT_NONE : (model_product_cut)l->out->products[product];
+}
+
+/* A product with a factor of an adapter, with an input that is whole. Where its matrix is cut by
+ * outputs, so is the second factor; the first is whole, and each rank makes a part of its gradient
+ * and of its input's. Else both are whole. */
+static void walk_factor(layout_walk *l, int32_t n) {
+    const model_node *node = &l->model->nodes[n];
+    model_runs runs;
+    if (cut_of_base(l, node) != MODEL_CUT_OUTPUTS) return;
+    if (l->model->weights[l->base[node->w[0]]].adapter == node->w[0]) {
+        l->out->products[n] = MODEL_CUT_GRADIENT;
+        l->out->parts[node->y] = true;
+    } else if (model_output_runs(l->model, node, l->ranks, &runs)) {
+        l->out->products[n] = MODEL_CUT_OUTPUTS;
+        l->group[node->y] = n;
+    }
+}
+
+/* Dropout before an adapter's first factor, of which each rank makes a part of the gradient. */
+static bool feeds_factor(const layout_walk *l, const model_node *node) {
+    int count;
+    int32_t n = reader_of(l->model, node->y, &count);
+    if (count != 1 || node->w[0] >= 0) return false;
+    const model_node *reader = &l->model->nodes[n];
+    bool factor = reader->op->layout == MODEL_LAYOUT_PRODUCT && l->base[reader->w[0]] >= 0;
+    return factor && !l->never[n] && cut_of_base(l, reader) == MODEL_CUT_OUTPUTS;
+}
+
 static void walk_product(layout_walk *l, int32_t n) {
     const model_node *node = &l->model->nodes[n];
     int32_t group = group_of(l, node->x[0]);
     model_runs runs;
     if (l->never[n]) {
         need_whole(l, group);
+        return;
+    }
+    if (group == WHOLE && l->base[node->w[0]] >= 0) {
+        walk_factor(l, n);
         return;
     }
     if (group != WHOLE) {
@@ -159,13 +220,27 @@ static model_product_cut cut_of_shared(const sifr_model *model, const model_node
     return node->op->shares ? cuts[node->op->shares(model, node)] : MODEL_CUT_NONE;
 }
 
+/* Whether all inputs are products whose columns are divided as the slices of the output need it. */
+static bool keeps_slices(const sifr_model *model, const model_node *node) {
+    if (!model_is_sliced(model, node->y)) return true;
+    for (int x = 0; x < DEVICE_INPUTS; x++) {
+        if (node->x[x] < 0) continue;
+        const model_value *value = &model->values[node->x[x]];
+        bool product = value->kind == MODEL_VALUE_ACTIVATION && value->base < 0 &&
+                       model->nodes[value->node].op->layout == MODEL_LAYOUT_PRODUCT;
+        if (!product || sliced_value(model, node->x[x]) != node->y) return false;
+    }
+    return true;
+}
+
 static void walk_parts(layout_walk *l, int32_t n) {
     model_node node = l->model->nodes[n];
     int32_t group = join_inputs(l, &node);
     bool fits = !l->never[n] && (node.w[0] < 0 || node.op->shares) &&
-                (!model_is_sliced(l->model, node.y) || node.op->divide);
+                (node.op->divide || keeps_slices(l->model, &node));
+    if (group == WHOLE) l->out->parts[node.y] = l->out->parts[node.x[0]] || feeds_factor(l, &node);
     if (group == WHOLE) return;
-    if (fits && node.op->divide) fits = node.op->divide(l->model, &node, l->ranks);
+    if (fits && node.op->divide) fits = node.op->divide(l->model, &node, l->ranks, 0);
     if (!fits) {
         need_whole(l, group);
         return;
@@ -188,7 +263,7 @@ static void walk_node(layout_walk *l, int32_t n) {
 static void walk(layout_walk *l) {
     const sifr_model *model = l->model;
     l->again = false;
-    for (size_t v = 0; v < model->value_count; v++) l->group[v] = WHOLE;
+    for (size_t v = 0; v < model->value_count; v++) l->group[v] = WHOLE, l->out->parts[v] = false;
     for (size_t w = 0; w < model->weight_count; w++) l->user[w] = -1;
     for (size_t n = 0; n < model->node_count; n++) {
         l->same[n] = (int32_t)n;
@@ -203,13 +278,23 @@ static void walk(layout_walk *l) {
             l->never[n] = true;
 }
 
+/* By weight: what it adapts. */
+static void find_bases(layout_walk *l) {
+    const sifr_model *model = l->model;
+    for (size_t w = 0; w < model->weight_count; w++) l->base[w] = -1;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        int32_t first = model->weights[w].adapter;
+        if (first > 0) l->base[first] = l->base[first + 1] = (int32_t)w;
+    }
+}
+
 static void note(const layout_walk *l) {
     const sifr_model *model = l->model;
     for (size_t v = 0; v < model->value_count; v++)
         l->out->cut[v] = group_of(l, (int32_t)v) != WHOLE;
     for (size_t n = 0; n < model->node_count; n++) {
         if (model->nodes[n].op->layout != MODEL_LAYOUT_PRODUCT) continue;
-        if (l->out->products[n] != MODEL_CUT_NONE)
+        if (l->out->products[n] == MODEL_CUT_OUTPUTS || l->out->products[n] == MODEL_CUT_INPUTS)
             l->out->cut_count++;
         else
             l->out->kept_count++;
@@ -229,7 +314,10 @@ sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, model_lay
     BASE_TRY_GOTO(status, base_alloc(values, sizeof *l.group, &l.group, error), done);
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.same, &l.same, error), done);
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.needed, &l.needed, error), done);
+    BASE_TRY_GOTO(status, base_alloc(values, sizeof *out->parts, &out->parts, error), done);
     BASE_TRY_GOTO(status, base_alloc(model->weight_count, sizeof *l.user, &l.user, error), done);
+    BASE_TRY_GOTO(status, base_alloc(model->weight_count, sizeof *l.base, &l.base, error), done);
+    find_bases(&l);
     do walk(&l);
     while (l.again);
     note(&l);
@@ -239,6 +327,7 @@ done:
     free(l.same);
     free(l.needed);
     free(l.user);
+    free(l.base);
     if (status != SIFR_OK) model_layouts_free(out);
     return status;
 }
@@ -246,5 +335,6 @@ done:
 void model_layouts_free(model_layouts *layouts) {
     free(layouts->products);
     free(layouts->cut);
+    free(layouts->parts);
     *layouts = (model_layouts){0};
 }

@@ -78,6 +78,26 @@ train qwen-four 4 --model qwen
 same qwen-four qwen-two
 groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
 
+# Adapters: the first factor of a matrix that is cut by outputs is whole, the second one of a matrix
+# that is cut by inputs; dropout between them draws by the numbers of whole values. What is saved
+# goes on with another number of ranks.
+lora='{"r": 4, "lora_alpha": 8, "lora_dropout": 0.1, "target_modules": "all-linear"}'
+settings 1 0
+train lora-one 1 --lora "$lora"
+settings 2 0
+train lora-two 2 --lora "$lora"
+near lora-two lora-one
+grep -q '^tensor_parallel: [0-9]* of [0-9]* matrices are divided' err || fail "lora: $(cat err)"
+settings 2 3
+train lora-four 4 --lora "$lora"
+cmp lora-four/adapter_model.safetensors lora-two/adapter_model.safetensors || fail "lora: other bits"
+groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+cp -r lora-four lora-on
+rm -r lora-on/checkpoint-20
+settings 1 0
+train lora-on 1 --lora "$lora" --resume
+near lora-on lora-one
+
 # On with another number of tensor ranks: what was saved is the same, so the losses stay near.
 # on NAME FROM SIZE STAGE RANKS
 on() {
@@ -106,7 +126,8 @@ refused() {
 }
 refused 3 '' 'tensor_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
 refused 2 ', "activation_checkpointing": {"partition_activations": true}' 'partition_activations is true, and'
-refused 2 '' 'an adapter (LoRA) of .* is not supported with tensor ranks yet' --lora '{"r": 4}'
+refused 2 '' 'DoRA (use_dora) of .* is not supported with tensor ranks yet' \
+    --lora '{"r": 4, "use_dora": true}'
 refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1
 sed -i 's/"type": "AdamW"/"type": "Lamb"/' ds.json
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "Lamb: it runs"

@@ -28,11 +28,16 @@ static void gelu_shape(const op_case *c, base_dtype type, device_call *call) {
     call->attributes.gelu.exact = c->variant;
 }
 
+/* variant: some columns of a value, of a tile of its rows. */
 static void dropout_shape(const op_case *c, base_dtype type, device_call *call) {
     unary_shape(c, type, call);
     call->attributes.op = 11;
     call->attributes.micro_batch = 5;
     call->attributes.dropout.probability = 0.25f;
+    if (!c->variant) return;
+    call->attributes.element = 2 * c->columns; /* from the third row on */
+    call->attributes.dropout.whole = 3 * c->columns + 5;
+    call->attributes.dropout.first = c->columns + 3;
 }
 
 /* sqrt(1153), which bf16 rounds to 34 and fp16 to 33.96875; variant: whether it is rounded. */
@@ -144,10 +149,14 @@ static void dropout_reference(const device_call *call, const op_values *v) {
     uint64_t key = base_random_key(op_step.seed, (uint64_t)op_step.step,
                                    (uint64_t)call->attributes.micro_batch << 32 |
                                        (uint32_t)call->attributes.op);
+    const device_dropout_attributes *part = &call->attributes.dropout;
+    int64_t columns = call->y.columns;
     FOR_ALL(i) {
-        base_random4 four = base_philox(key, (uint64_t)i / 4, 0);
+        int64_t e = i;
+        if (part->whole) e = (2 + i / columns) * part->whole + part->first + i % columns;
+        base_random4 four = base_philox(key, (uint64_t)e / 4, 0);
         double kept = 1 / (1 - (double)call->attributes.dropout.probability);
-        v->y[i] = base_uniform(four.v[i % 4]) >= call->attributes.dropout.probability
+        v->y[i] = base_uniform(four.v[e % 4]) >= call->attributes.dropout.probability
                       ? v->x[0][i] * kept
                       : 0.0;
     }
@@ -454,6 +463,16 @@ static const op_case elements[] = {
          .wants = OP_X0,                                                                           \
          .rows = r,                                                                                \
          .columns = n,                                                                             \
+         .in_place = true},                                                                        \
+        {.name = "dropout, some columns",                                                          \
+         .forward = DEVICE_DROPOUT,                                                                \
+         .backward = DEVICE_DROPOUT_BACKWARD,                                                      \
+         .shape = dropout_shape,                                                                   \
+         .reference = dropout_reference,                                                           \
+         .wants = OP_X0,                                                                           \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .variant = 1,                                                                             \
          .in_place = true},                                                                        \
         {.name = "accumulate",                                                                     \
          .forward = DEVICE_ACCUMULATE,                                                             \

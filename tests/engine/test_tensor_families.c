@@ -81,7 +81,7 @@ static void *run_rank(void *argument) {
 }
 
 /* What two ranks divide. The rest each computes whole: attention of an odd number of kv heads; what
- * a norm of whole rows reads; poolers; encoders that drop scores. */
+ * a norm of whole rows reads; poolers. */
 typedef struct cut_row {
     const char *name;
     int32_t cut, all; /* products */

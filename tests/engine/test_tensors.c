@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/registry.h"
+#include "model/shard.h"
 #include "support/zero_run.h"
 
 enum { GLOBAL = 4 };
@@ -34,13 +36,14 @@ static void expect_near(const zero_outcome *want, const zero_outcome *have, doub
         fail_msg("an evaluation is %.9g, not %.9g", have->evaluated, want->evaluated);
 }
 
-/* Dropout outside of attention counts elements of whole values, so it is that of one rank. Qwen3's
- * norms of heads have weights whose gradients are sums over the ranks. */
+/* Dropout draws by the elements and heads of whole values, so it is that of one rank: of encoders
+ * in attention, too. Qwen3's norms of heads have weights whose gradients are sums over the ranks.
+ */
 static void near_one_rank(void **state) {
     (void)state;
-    static const char *const types[] = {"llama", "gpt2", "llama", "qwen3"};
-    static const int32_t tensors[] = {2, 2, 4, 2};
-    for (int t = 0; t < 4; t++) {
+    static const char *const types[] = {"llama", "gpt2", "llama", "qwen3", "bert", "deberta-v2"};
+    static const int32_t tensors[] = {2, 2, 4, 2, 3, 3};
+    for (int t = 0; t < 6; t++) {
         zero_variant v = {.ranks = 1, .type = types[t], .global = GLOBAL, .evaluate = true};
         zero_outcome want = zero_run(v);
         v.ranks = v.tensors = tensors[t];
@@ -48,6 +51,28 @@ static void near_one_rank(void **state) {
         expect_near(&want, &have, 1e-5);
         free(want.weights);
         free(have.weights);
+    }
+}
+
+/* Three ranks divide attention of three heads, and no MLP of 56 columns: the products of queries,
+ * keys, values and outputs of two layers, of DeBERTa also one of the positions that they share. */
+static void heads_are_divided(void **state) {
+    (void)state;
+    static const char *const types[] = {"bert", "deberta-v2"};
+    for (int t = 0; t < 2; t++) {
+        model_config config = zero_config(types[t]);
+        sifr_model *model = NULL;
+        sifr_error error = {0};
+        model_layouts layouts;
+        if (model_from_config(&config, &model, &error)) fail_msg("%s", error.message);
+        assert_int_equal(model_find_layouts(model, 3, &layouts, &error), SIFR_OK);
+        int32_t want = 2 * 4;
+        for (size_t n = 0; n < model->node_count; n++)
+            want += model->nodes[n].op->layout == MODEL_LAYOUT_PRODUCT &&
+                    model->values[model->nodes[n].x[0]].rows > 0;
+        assert_int_equal(layouts.cut_count, want);
+        model_layouts_free(&layouts);
+        sifr_model_free(model);
     }
 }
 
@@ -117,8 +142,8 @@ static void frozen_weights(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_one_rank), cmocka_unit_test(same_bits_whatever_else),
-        cmocka_unit_test(beside_copies), cmocka_unit_test(sums_of_parts),
-        cmocka_unit_test(frozen_weights)};
+        cmocka_unit_test(near_one_rank),           cmocka_unit_test(heads_are_divided),
+        cmocka_unit_test(same_bits_whatever_else), cmocka_unit_test(beside_copies),
+        cmocka_unit_test(sums_of_parts),           cmocka_unit_test(frozen_weights)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,10 @@ typedef struct device_attention_attributes {
     int64_t sequences, length; /* rows = sequences x length; cached: the capacity of one sequence */
     float scale, softcap, dropout;
     int64_t window;
-    int32_t buckets, most_distance; /* of relative positions */
-    bool bidirectional;             /* not cached */
+    int32_t buckets, most_distance;  /* of relative positions */
+    bool bidirectional;              /* not cached */
+    int32_t whole_heads, first_head; /* dropout draws by heads of the whole value, of which the call
+                                        may have some from first_head on; 0: it has all */
 } device_attention_attributes;
 
 #endif

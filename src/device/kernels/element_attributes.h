@@ -26,8 +26,10 @@ typedef struct device_scale_attributes {
     bool round_factor;
 } device_scale_attributes;
 
+/* Numbers are drawn by elements of the whole value, of which the call may have some columns. */
 typedef struct device_dropout_attributes {
     float probability;
+    int64_t whole, first; /* columns of the whole value, and the first here; 0: it is whole */
 } device_dropout_attributes;
 
 #endif

@@ -59,11 +59,12 @@ static void note_extent(device_attributes *attributes, const model_extent *exten
     if (!extent->training) attributes->attention.dropout = 0;
 }
 
-/* Dropout counts the elements of all heads. */
-static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts) {
+/* Dropout draws by the heads of all parts. */
+static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
     device_attention_attributes *a = &node->attributes.attention;
     if (model_is_sliced(model, node->y)) return false;
-    if (a->heads % parts || a->kv_heads % parts || a->dropout > 0) return false;
+    if (a->heads % parts || a->kv_heads % parts) return false;
+    if (a->dropout > 0) a->whole_heads = a->heads, a->first_head = place * (a->heads / parts);
     a->heads /= parts;
     a->kv_heads /= parts;
     return true;

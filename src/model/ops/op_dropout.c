@@ -2,6 +2,17 @@
 #include "model/builder.h"
 
 #include "base/inside.h"
+#include "model/shard.h"
+
+/* Numbers are those of the whole value. */
+static bool divide_columns(const sifr_model *model, model_node *node, int32_t parts,
+                           int32_t place) {
+    device_dropout_attributes *a = &node->attributes.dropout;
+    if (model_is_sliced(model, node->y)) return false;
+    a->whole = model->values[node->y].columns;
+    a->first = a->whole / parts * place;
+    return true;
+}
 
 const model_op model_op_dropout = {
     .name = "dropout",
@@ -12,6 +23,8 @@ const model_op model_op_dropout = {
     .backward_in_place = true,
     .by_row = true,
     .counts_elements = true,
+    .layout = MODEL_LAYOUT_PARTS,
+    .divide = divide_columns,
 };
 
 sifr_value sifr_dropout(sifr_model *model, sifr_value x, double probability) {

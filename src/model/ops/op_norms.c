@@ -11,7 +11,8 @@ static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, in
 }
 
 /* Norms of heads; that of a whole row needs all its columns. */
-static bool divide_norms(const sifr_model *model, model_node *node, int32_t parts) {
+static bool divide_norms(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
+    (void)place;
     device_norm_attributes *a = &node->attributes.norm;
     if (model_is_sliced(model, node->y) || a->groups == 1 || a->groups % parts) return false;
     a->groups /= parts;

@@ -5,7 +5,8 @@
 #include "model/builder.h"
 #include "model/shard.h"
 
-static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts) {
+static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
+    (void)place;
     if (model_is_sliced(model, node->y)) return false;
     if (node->attributes.rope.heads % parts) return false;
     node->attributes.rope.heads /= parts;

@@ -5,7 +5,8 @@
 
 /* A part has some of the groups, with all their parts; what is read of its output must be one of
  * these, which has the same groups. */
-static bool divide_groups(const sifr_model *model, model_node *node, int32_t parts) {
+static bool divide_groups(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
+    (void)place;
     int64_t width = model->values[node->y].columns / node->attributes.split_qkv.parts;
     if (node->attributes.split_qkv.groups % parts) return false;
     for (size_t v = 0; v < model->value_count; v++) {

@@ -58,11 +58,18 @@ typedef struct attention_run {
     uint64_t random_key;
 } attention_run;
 
+/* The place of a head in all heads of the micro batch. */
+static uint32_t random_head(const device_call *call, int64_t sequence, int64_t head) {
+    const device_attention_attributes *a = &call->attributes.attention;
+    int64_t heads = a->whole_heads ? a->whole_heads : a->heads;
+    return (uint32_t)(sequence * heads + a->first_head + head);
+}
+
 /* The fields that are equal for keys from the call and from a cache. */
 static cpu_attention describe_tile(const attention_run *run, int64_t sequence, int64_t head,
                                    int thread) {
     const device_call *call = run->call;
-    int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
+    int64_t width = call->attributes.attention.head_dim;
     int64_t length = call->attributes.attention.length, row = sequence * length;
     bool dropping = call->attributes.attention.dropout > 0 && call->step->training;
     cpu_attention a = {.dtype = call->x[0].dtype,
@@ -76,7 +83,7 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .softcap = call->attributes.attention.softcap,
                        .dropout = dropping ? call->attributes.attention.dropout : 0.0f,
                        .random_key = run->random_key,
-                       .random_head = (uint32_t)(sequence * heads + head),
+                       .random_head = random_head(call, sequence, head),
                        .q = element(&call->x[0], row, head * width),
                        .q_stride = call->x[0].stride,
                        .y = writable(&call->y, row, head * width),

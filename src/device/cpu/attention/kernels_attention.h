@@ -19,7 +19,7 @@ typedef struct cpu_attention {
     float scale, softcap; /* softcap c: scores s become c tanh(s / c); 0: none */
     float dropout;
     uint64_t random_key;
-    uint32_t random_head; /* sequence * heads + the group's first head */
+    uint32_t random_head; /* of the group's first head, among those of all sequences */
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
     int64_t q_stride, k_stride, v_stride, y_stride, dy_stride;

@@ -22,7 +22,13 @@ static void dropout(const float *from, float *to, const device_call *c, int64_t 
                                    (uint64_t)(uint32_t)c->attributes.micro_batch << 32 |
                                        (uint32_t)c->attributes.op);
     const device_matrix *m = c->kernel == DEVICE_DROPOUT ? &c->y : &c->dx[0];
-    uint64_t element = (uint64_t)(c->attributes.element + row * m->columns + first);
+    const device_dropout_attributes *d = &c->attributes.dropout;
+    int64_t before = c->attributes.element; /* of the rows before this one */
+    if (d->whole == 0)
+        before += row * m->columns;
+    else
+        before = (before / m->columns + row) * d->whole + d->first;
+    uint64_t element = (uint64_t)(before + first);
     const uint32_t *own = bits + element % 4;
     for (int64_t i = 0; i < n + (int64_t)(element % 4); i += 4 * PHILOX)
         philox(key, (element + (uint64_t)i) / 4, bits + i);

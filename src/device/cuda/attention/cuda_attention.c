@@ -1,5 +1,6 @@
 #include "device/cuda/attention/cuda_attention.h"
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "device/cuda/attention/attention_arguments.h"
 #include "device/cuda/cuda_launch.h"
@@ -152,6 +153,7 @@ static attention_arguments arguments_of(const device_call *call) {
     int64_t length = call->attributes.attention.length, window = call->attributes.attention.window;
     window = window > 0 ? base_min_i64(window, length) : length;
     uint32_t threshold = (uint32_t)(call->attributes.attention.dropout * 65536.0f + 0.5f);
+    base_assert(call->attributes.attention.whole_heads == 0); /* of tensor ranks */
     attention_arguments a = {
         .q = operand_of(&call->x[0]),
         .k = operand_of(&call->x[1]),

@@ -121,12 +121,18 @@ static sifr_status run_dropout(device *dev, const device_call *call, sifr_error 
     const device_matrix *to = backward ? &call->dx[0] : &call->y;
     elements_shape shape = shape_of((const device_matrix *[]){to, from}, 2);
     float probability = call->attributes.dropout.probability;
+    int64_t element = call->attributes.element, whole = call->attributes.dropout.whole;
+    if (whole) { /* rows before this call, of all columns */
+        element = element / from->columns * whole + call->attributes.dropout.first;
+        shape = (elements_shape){from->rows, from->columns};
+    }
     dropout_arguments arguments = {.x = operand_of(from),
                                    .result = operand_of(to),
                                    .rows = shape.rows,
                                    .columns = shape.columns,
                                    .step = call->step,
-                                   .element = (uint64_t)call->attributes.element,
+                                   .element = (uint64_t)element,
+                                   .whole = whole ? whole : shape.columns,
                                    .place = (uint64_t)(uint32_t)call->attributes.micro_batch << 32 |
                                             (uint32_t)call->attributes.op,
                                    .probability = probability,

@@ -34,7 +34,7 @@ DEVICE void drop_pack(const dropout_arguments &a, const pack_place &place, int t
     widen_pack(words, type, x);
     if (training) {
         uint32_t numbers[PACK];
-        pack_numbers(key, a.element + (uint64_t)(place.row * a.columns + place.first), numbers);
+        pack_numbers(key, a.element + (uint64_t)(place.row * a.whole + place.first), numbers);
 #pragma unroll
         for (int i = 0; i < PACK; i++) {
             x[i] = base_uniform(numbers[i]) >= a.probability ? x[i] * a.keep : 0.0f;

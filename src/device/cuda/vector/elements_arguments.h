@@ -30,6 +30,7 @@ typedef struct dropout_arguments {
     int64_t rows, columns;
     const device_step *step;
     uint64_t element; /* of the first one: a coordinate of its number */
+    int64_t whole;    /* elements from a row to the next one, of the whole value */
     uint64_t place;   /* micro batch and op: others */
     float probability, keep;
     bool add;
