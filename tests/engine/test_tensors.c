@@ -41,9 +41,10 @@ static void expect_near(const zero_outcome *want, const zero_outcome *have, doub
  */
 static void near_one_rank(void **state) {
     (void)state;
-    static const char *const types[] = {"llama", "gpt2", "llama", "qwen3", "bert", "deberta-v2"};
-    static const int32_t tensors[] = {2, 2, 4, 2, 3, 3};
-    for (int t = 0; t < 6; t++) {
+    static const char *const types[] = {"llama", "gpt2",       "llama", "qwen3",
+                                        "bert",  "deberta-v2", "olmo"};
+    static const int32_t tensors[] = {2, 2, 4, 2, 3, 3, 2};
+    for (int t = 0; t < 7; t++) {
         zero_variant v = {.ranks = 1, .type = types[t], .global = GLOBAL, .evaluate = true};
         zero_outcome want = zero_run(v);
         v.ranks = v.tensors = tensors[t];
@@ -55,18 +56,20 @@ static void near_one_rank(void **state) {
 }
 
 /* Three ranks divide attention of three heads, and no MLP of 56 columns: the products of queries,
- * keys, values and outputs of two layers, of DeBERTa also one of the positions that they share. */
+ * keys, values and outputs of two layers, of DeBERTa also those of positions. Two divide all of
+ * OLMo's, through its clipped values. */
 static void heads_are_divided(void **state) {
     (void)state;
-    static const char *const types[] = {"bert", "deberta-v2"};
-    for (int t = 0; t < 2; t++) {
+    static const char *const types[] = {"bert", "deberta-v2", "olmo"};
+    for (int t = 0; t < 3; t++) {
+        bool decoder = t == 2;
         model_config config = zero_config(types[t]);
         sifr_model *model = NULL;
         sifr_error error = {0};
         model_layouts layouts;
         if (model_from_config(&config, &model, &error)) fail_msg("%s", error.message);
-        assert_int_equal(model_find_layouts(model, 3, &layouts, &error), SIFR_OK);
-        int32_t want = 2 * 4;
+        assert_int_equal(model_find_layouts(model, decoder ? 2 : 3, &layouts, &error), SIFR_OK);
+        int32_t want = decoder ? 2 * 7 : 2 * 4;
         for (size_t n = 0; n < model->node_count; n++)
             want += model->nodes[n].op->layout == MODEL_LAYOUT_PRODUCT &&
                     model->values[model->nodes[n].x[0]].rows > 0;

@@ -60,6 +60,7 @@ model_config zero_config(const char *type) {
     model_config c = model_case_llama();
     c.tie_word_embeddings = true;
     strcpy(c.model_type, type);
+    if (strcmp(type, "olmo") == 0) c.qkv_limit = 0.3;
     if (strcmp(type, "gpt2") != 0) return c;
     c.num_key_value_heads = c.num_attention_heads;
     c.activation = MODEL_GELU_TANH;

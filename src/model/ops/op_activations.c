@@ -55,6 +55,7 @@ const model_op model_op_clip = {
     .gradients = 1,
     .accumulates = true,
     .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
 };
 
 static sifr_value add_activation(sifr_model *model, model_node node, sifr_value x) {
