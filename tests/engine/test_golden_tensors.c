@@ -1,5 +1,6 @@
 /* Two tensor ranks, as threads, beside two of PyTorch's: the losses and norms of twenty steps are
- * those of DTensor over gloo, in fp32 (tests/golden/README.md: make_tensors.py). */
+ * those of DTensor over gloo, in fp32 (tests/golden/README.md: make_tensors.py). And what they are
+ * asked for of their weights is sent in few messages. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +32,7 @@ typedef struct rank_run {
     const golden_case *g;
     comm_group *group;
     double loss_off, norm_off; /* relative, the largest of all steps */
+    int64_t messages;          /* in which rank 0 gets a matrix that is cut by columns */
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
@@ -99,6 +101,31 @@ static sifr_status run_steps(rank_run *r, sifr_engine *engine, sifr_error *error
     return SIFR_OK;
 }
 
+/* Each rank has half of each row: they come packed, and are those that all ranks collect. */
+static sifr_status hand_in(rank_run *r, const sifr_engine *engine, sifr_error *error) {
+    comm_part part = {.name = "test", .key = comm_rank(r->group), .peers = true};
+    comm_group *peers;
+    size_t index = 0;
+    while (!strstr(engine->model->weights[index].name, "o_proj")) index++;
+    const model_weight *w = &engine->model->weights[index];
+    int64_t count = w->cut.rows * w->cut.columns;
+    assert_true(w->columns * TENSORS == w->cut.columns);
+    float *one = calloc((size_t)count, sizeof *one), *all = calloc((size_t)count, sizeof *all);
+    BASE_TRY(comm_split(r->group, &part, &peers, error));
+    sifr_status status = engine_hand_in(engine, peers, index, ENGINE_MASTER, 0, count, one, error);
+    if (status == SIFR_OK)
+        status = engine_collect(engine, index, ENGINE_MASTER, 0, count, all, error);
+    r->messages = comm_get_ledger(peers)->operation[COMM_RECEIVE].calls;
+    if (status == SIFR_OK && comm_rank(peers) == 0 && memcmp(one, all, (size_t)count * sizeof *one))
+        status = base_fail(error, SIFR_FAILED, "what was handed in is not what was collected");
+    for (int64_t i = 0; i < count && status == SIFR_OK; i++)
+        if (all[i] == 0) status = base_fail(error, SIFR_FAILED, "element %d is missing", (int)i);
+    comm_close(peers);
+    free(one);
+    free(all);
+    return status;
+}
+
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     engine_folder folder = {0};
@@ -111,6 +138,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK)
         status = engine_load_folder(engine, folder.architecture, folder.weights, &error);
     if (status == SIFR_OK) status = run_steps(r, engine, &error);
+    if (status == SIFR_OK) status = hand_in(r, engine, &error);
     if (status != SIFR_OK) memcpy(r->failure, error.message, sizeof r->failure);
     sifr_engine_free(engine);
     engine_folder_close(&folder);
@@ -136,6 +164,7 @@ static void as_dtensor(void **state) {
                       runs[r].norm_off);
         assert_true(runs[r].loss_off < 1e-6 && runs[r].norm_off < 1e-5);
     }
+    assert_int_equal(runs[0].messages, 1);
     comm_threads_free(world);
     formats_safetensors_close(&g.file);
     json_decref(g.steps);

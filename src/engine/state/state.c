@@ -362,50 +362,103 @@ static bool next_owned(const sifr_engine *engine, size_t index, engine_part part
     return false;
 }
 
-/* The owner of each piece broadcasts it, so no rank needs more room than the range. A rank that
- * cannot read its own piece still takes part, so that no rank waits for it. */
+/* What travels of a rank's elements at a time: one stretch, or several small ones packed. Of a
+ * weight that tensor ranks cut by columns each row is a stretch. */
+enum { PARCEL = 1 << 14 };
+
+typedef struct state_parcel {
+    int64_t from, to; /* of the logical weight: all that the rank owns in between */
+    int64_t count;
+    bool packed;
+} state_parcel;
+
+static bool next_parcel(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                        int64_t at, int64_t end, state_parcel *out) {
+    model_stretch s;
+    int stretches = 0;
+    *out = (state_parcel){0};
+    for (; next_owned(engine, index, part, rank, at, end, &s); at = s.at + s.count) {
+        if (stretches && out->count + s.count > PARCEL) break;
+        if (!stretches++) out->from = s.at;
+        out->to = s.at + s.count;
+        out->count += s.count;
+    }
+    out->packed = stretches > 1;
+    return stretches > 0;
+}
+
+/* Reads this rank's elements of a parcel, and puts them one behind the other. */
+static sifr_status pack(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                        const state_parcel *parcel, float *out, sifr_error *error) {
+    model_stretch s;
+    for (int64_t at = parcel->from; next_owned(engine, index, part, rank, at, parcel->to, &s);
+         at = s.at + s.count) {
+        BASE_TRY(copy_part(engine, index, part, s.place, s.count, out, error));
+        out += s.count;
+    }
+    return SIFR_OK;
+}
+
+/* `out`: of the logical weight's elements from parcel->from on. */
+static void unpack(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
+                   const state_parcel *parcel, const float *values, float *out) {
+    model_stretch s;
+    for (int64_t at = parcel->from; next_owned(engine, index, part, rank, at, parcel->to, &s);
+         at = s.at + s.count) {
+        memcpy(out + (s.at - parcel->from), values, (size_t)s.count * sizeof *out);
+        values += s.count;
+    }
+}
+
+/* The owner of each parcel broadcasts it, so no rank needs more room than the range and a parcel. A
+ * rank that cannot read its own still takes part, so that no rank waits for it. */
 sifr_status engine_collect(const sifr_engine *engine, size_t index, engine_part part, int64_t first,
                            int64_t count, float *out, sifr_error *error) {
     base_assert(first >= 0 && count >= 0);
     if (!engine_is_cut(engine, index, part))
         return copy_part(engine, index, part, first, count, out, error);
     sifr_status status = SIFR_OK;
-    model_stretch s;
+    float packed[PARCEL];
+    state_parcel p;
     for (int32_t r = 0; r < comm_size(engine->group); r++) {
-        for (int64_t at = first; next_owned(engine, index, part, r, at, first + count, &s);
-             at = s.at + s.count) {
-            float *to = out + (s.at - first);
+        for (int64_t at = first; next_parcel(engine, index, part, r, at, first + count, &p);
+             at = p.to) {
+            float *there = out + (p.from - first), *to = p.packed ? packed : there;
             bool own = r == comm_rank(engine->group) && status == SIFR_OK;
-            if (own) status = copy_part(engine, index, part, s.place, s.count, to, error);
-            BASE_TRY(comm_broadcast(engine->group, r, to, s.count * (int64_t)sizeof *to,
+            if (own) status = pack(engine, index, part, r, &p, to, error);
+            BASE_TRY(comm_broadcast(engine->group, r, to, p.count * (int64_t)sizeof *to,
                                     status == SIFR_OK ? error : NULL));
+            if (p.packed) unpack(engine, index, part, r, &p, packed, there);
         }
     }
     return status;
 }
 
-/* Likewise, a rank that cannot read its piece sends what is in its place. */
+/* Likewise, a rank that cannot read its parcel sends what is in its place. */
 sifr_status engine_hand_in(const sifr_engine *engine, comm_group *peers, size_t index,
                            engine_part part, int64_t first, int64_t count, float *out,
                            sifr_error *error) {
     base_assert(engine_is_cut(engine, index, part));
     int32_t me = comm_rank(peers);
     sifr_status status = SIFR_OK;
-    model_stretch s;
+    float packed[PARCEL];
+    state_parcel p;
     for (int32_t r = 0; r < comm_size(peers); r++) {
         if (me != 0 && me != r) continue;
-        for (int64_t at = first; next_owned(engine, index, part, r, at, first + count, &s);
-             at = s.at + s.count) {
-            float *piece = out + (s.at - first);
-            int64_t bytes = s.count * (int64_t)sizeof *piece;
+        for (int64_t at = first; next_parcel(engine, index, part, r, at, first + count, &p);
+             at = p.to) {
+            float *there = out + (p.from - first), *piece = p.packed ? packed : there;
+            int64_t bytes = p.count * (int64_t)sizeof *piece;
             comm_handle handle;
             if (r == me && status == SIFR_OK)
-                status = copy_part(engine, index, part, s.place, s.count, piece, error);
-            if (r == 0) continue; /* it is there */
-            sifr_error *told = status == SIFR_OK ? error : NULL;
-            BASE_TRY(me ? comm_send(peers, 0, piece, bytes, &handle, told)
-                        : comm_receive(peers, r, piece, bytes, &handle, told));
-            BASE_TRY(comm_wait(handle, told));
+                status = pack(engine, index, part, r, &p, piece, error);
+            if (r > 0) { /* else it is there */
+                sifr_error *told = status == SIFR_OK ? error : NULL;
+                BASE_TRY(me ? comm_send(peers, 0, piece, bytes, &handle, told)
+                            : comm_receive(peers, r, piece, bytes, &handle, told));
+                BASE_TRY(comm_wait(handle, told));
+            }
+            if (p.packed && me == 0) unpack(engine, index, part, r, &p, packed, there);
         }
     }
     return status;
