@@ -95,6 +95,7 @@ typedef struct device_attributes {
         device_scale_attributes scale;
         device_dropout_attributes dropout;
         device_magnitude_attributes magnitude;
+        device_power_attributes power;
         device_update_attributes update;
         device_block_attributes block;
     };
@@ -114,6 +115,7 @@ typedef struct device_step {
     float average_share; /* of the weights in their average */
     bool training;       /* dropout applies */
     bool update;         /* all gradients are finite */
+    float loss_scale;
 } device_step;
 
 enum { DEVICE_INPUTS = 6, DEVICE_WEIGHTS = 2, DEVICE_SAVED = 4 };

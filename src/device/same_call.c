@@ -62,6 +62,11 @@ static bool same_magnitude(const device_attributes *a, const device_attributes *
     return SAME(magnitude, transposed) && SAME(magnitude, columns) && SAME(magnitude, scale);
 }
 
+static bool same_power(const device_attributes *a, const device_attributes *b) {
+    return SAME(power, first) && SAME(power, seed) && SAME(power, weight) && SAME(power, ranks) &&
+           SAME(power, epsilon) && SAME(power, draws) && SAME(power, fresh);
+}
+
 /* Without a default, so that the compiler asks for each new kernel. */
 static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
                            const device_attributes *b) {
@@ -118,6 +123,10 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_MAGNITUDE:
     case DEVICE_MAGNITUDE_BACKWARD:
         return same_magnitude(a, b);
+    case DEVICE_POWER_BASE:
+    case DEVICE_POWER_BUILD:
+    case DEVICE_POWER_KEEP:
+        return same_power(a, b);
     case DEVICE_GELU:
     case DEVICE_GELU_BACKWARD:
     case DEVICE_GELU_GATE:
@@ -155,6 +164,9 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_ENCODE_BLOCKS8:
     case DEVICE_DECODE_BLOCKS8:
     case DEVICE_SUM_BLOCKS4:
+    case DEVICE_POWER_ADD:
+    case DEVICE_POWER_LEFT:
+    case DEVICE_POWER_RIGHT:
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
     case DEVICE_CLEAR:

@@ -25,6 +25,7 @@ typedef struct cpu_kernels {
     void (*short_conv_weights)(const cpu_part *part); /* backward, dw; likewise */
     void (*blocks8)(const cpu_part *part);
     void (*blocks4)(const cpu_part *part);
+    void (*power)(const cpu_part *part);
     void (*rows)(const cpu_part *part);
     void (*elementwise)(const cpu_part *part);
     void (*updates[DEVICE_UPDATES])(const cpu_part *part); /* by DEVICE_UPDATE_NUMBER */

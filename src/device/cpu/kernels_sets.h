@@ -16,6 +16,7 @@ void KERNEL(short_conv_state)(const cpu_part *part);
 void KERNEL(short_conv_weights)(const cpu_part *part);
 void KERNEL(blocks8)(const cpu_part *part);
 void KERNEL(blocks4)(const cpu_part *part);
+void KERNEL(power)(const cpu_part *part);
 void KERNEL(rows)(const cpu_part *part);
 void KERNEL(elementwise)(const cpu_part *part);
 #define DEVICE_UPDATE(NAME, name, ...) void KERNEL(name)(const cpu_part *part);

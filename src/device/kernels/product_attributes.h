@@ -18,4 +18,14 @@ typedef struct device_magnitude_attributes {
     float scale;
 } device_magnitude_attributes;
 
+enum { DEVICE_MOST_POWER_RANK = 64 };
+typedef struct device_power_attributes {
+    int64_t first;  /* build: of the elements of the whole matrix */
+    uint64_t seed;  /* base: of random numbers, ... */
+    int32_t weight; /* ... another coordinate of them */
+    int32_t ranks;  /* keep: that take part */
+    float epsilon;
+    bool draws, fresh;
+} device_power_attributes;
+
 #endif

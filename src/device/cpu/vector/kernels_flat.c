@@ -12,6 +12,7 @@ const cpu_kernels KERNEL(cpu_kernels) = {.norm = KERNEL(norm),
                                          .short_conv_weights = KERNEL(short_conv_weights),
                                          .blocks8 = KERNEL(blocks8),
                                          .blocks4 = KERNEL(blocks4),
+                                         .power = KERNEL(power),
                                          .rows = KERNEL(rows),
                                          .elementwise = KERNEL(elementwise),
                                          .updates =

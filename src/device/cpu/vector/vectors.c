@@ -104,6 +104,22 @@ sifr_status cpu_run_blocks4(device *dev, const device_call *call, sifr_error *er
     return SIFR_OK;
 }
 
+/* A tile has rows of M for a left factor and columns of it for a right one; a base is one tile. */
+sifr_status cpu_run_power(device *dev, const device_call *call, sifr_error *error) {
+    tiles_job job = {
+        .kernel = kernels_of(dev)->power, .call = call, .total = call->y.columns, .step = ELEMENTS};
+    (void)error;
+    if (call->kernel == DEVICE_POWER_KEEP && !call->step->update) return SIFR_OK;
+    if (call->kernel == DEVICE_POWER_KEEP && call->saved[1].dtype != BASE_NONE)
+        memcpy(call->saved[1].data, call->x[1].data,
+               (size_t)(call->x[1].rows * call->x[1].columns) * sizeof(float));
+    if (call->kernel == DEVICE_POWER_LEFT) job.step = ROWS;
+    if (call->kernel == DEVICE_POWER_RIGHT) job.step = 256;
+    if (call->kernel == DEVICE_POWER_BASE) job.total = job.step = 1;
+    run_tiles(dev, job);
+    return SIFR_OK;
+}
+
 sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROWS_BACKWARD;
     (void)error;

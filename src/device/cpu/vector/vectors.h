@@ -11,6 +11,7 @@ sifr_status cpu_run_split_qkv(device *dev, const device_call *call, sifr_error *
 sifr_status cpu_run_unfold(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_blocks8(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_blocks4(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_power(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
