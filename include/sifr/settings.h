@@ -118,6 +118,23 @@ typedef struct sifr_zero {
                                  */
 } sifr_zero;
 
+/* How gradients are coded on their way between ranks. */
+typedef enum sifr_compression_type { SIFR_COMPRESSION_NONE, SIFR_POWER_SGD } sifr_compression_type;
+
+/* PowerSGD (Vogels et al., NeurIPS 2019), with the parameters and defaults of torch's hook: sums of
+ * the gradients of matrices are products of two factors. ZeRO stages 0 and 1, fp32 sums, CPUs. */
+typedef struct sifr_compression {
+    sifr_compression_type type;
+    int64_t rank;                /* columns of each factor, at most 64 */
+    int64_t start;               /* steps before the first that compresses; with error_feedback or
+                                    warm_start at least 2 */
+    double min_compression_rate; /* a matrix that is not so many times smaller stays as it is */
+    bool error_feedback;         /* what a step loses is added to the next one's gradient */
+    bool warm_start;             /* a step begins with the factors of the one before */
+    double orthogonalization_epsilon; /* joins the norms that columns are divided by */
+    int64_t seed;                     /* of the first factors */
+} sifr_compression;
+
 /* DeepSpeed's offload_optimizer: master weights and moments. Counts of 0 are worked out from the
  * model. */
 typedef struct sifr_offload_optimizer {
@@ -292,6 +309,7 @@ typedef struct sifr_settings {
     double gradient_clipping; /* global L2 norm; 0: off */
     sifr_mesh mesh;
     sifr_zero zero;
+    sifr_compression compression;
     sifr_pipeline pipeline;
     sifr_offload offload;
 } sifr_settings;

@@ -153,6 +153,10 @@ sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks,
                                     sifr_error *error) SIFR_MUST_CHECK;
 void config_settle_contexts(sifr_config *config);
 
+/* config_compression.c */
+sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;
+void config_settle_compression(sifr_config *config);
+
 sifr_status config_resolve_batch(sifr_config *config, int64_t world_size,
                                  sifr_error *error) SIFR_MUST_CHECK;
 

@@ -252,6 +252,7 @@ sifr_status engine_take(sifr_engine *engine, sifr_error *error) {
     BASE_TRY(use_device(engine, error));
     BASE_TRY(
         engine_executor_create(engine->training, &engine->groups, NULL, &engine->trainer, error));
+    engine_clear_compressed(engine);
     BASE_TRY(open_swap(engine, error));
     BASE_TRY(open_pieces(engine, error));
     engine->settings.offload.nvme_path = NULL; /* the caller's */

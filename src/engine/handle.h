@@ -17,6 +17,12 @@
 
 /* --- parts of an engine, which it owns --- */
 
+/* What a rank keeps for compressed gradients from step to step: errors, and the last factors (0 and
+ * 1). *elements FP32 values of host memory; NULL: it keeps none. */
+enum { ENGINE_COMPRESSED = 2 };
+float *engine_compressed(const sifr_engine *engine, int which, int64_t *elements);
+void engine_clear_compressed(const sifr_engine *engine); /* zeros, as at the start */
+
 const sifr_model *engine_model(const sifr_engine *engine);
 const sifr_settings *engine_settings(const sifr_engine *engine);
 comm_group *engine_group(const sifr_engine *engine); /* of all ranks */

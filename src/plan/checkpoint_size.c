@@ -26,6 +26,15 @@ static int64_t state_bytes(const model_weight *weight, const plan_settings *sett
     return all;
 }
 
+/* Errors and factors of compressed gradients, which each data rank has for itself. */
+static int64_t compressed_bytes(const model_weight *weight, const plan_settings *settings) {
+    const sifr_compression *c = &settings->step.compression;
+    int64_t rank = plan_compresses(settings) ? plan_compressed_rank(settings, weight) : 0, all = 0;
+    if (rank && c->error_feedback) all = multiply(weight->rows, weight->columns);
+    if (rank && c->warm_start) all = add(all, multiply(weight->columns, rank));
+    return multiply(all, 4 * (int64_t)plan_mesh_ranks(&settings->mesh, PLAN_DATA));
+}
+
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {
     base_dtype masters = plan_has_masters(settings) ? BASE_FP32 : plan_dtype(settings);
     int64_t all = 0;
@@ -36,6 +45,7 @@ int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *sett
         if (weight->frozen) element = weight->based ? 0 : base_dtype_bytes(plan_dtype(settings));
         all = add(all, multiply(elements, element));
         if (!weight->frozen) all = add(all, state_bytes(weight, settings, elements));
+        if (!weight->frozen) all = add(all, compressed_bytes(weight, settings));
     }
     return all;
 }

@@ -211,6 +211,7 @@ sifr_status plan_add_wait(plan_schedule *s, int32_t transfer, sifr_error *error)
                                                    .micro_batch = of.micro_batch,
                                                    .node = -1,
                                                    .call = -1,
+                                                   .kind = of.kind,
                                                    .wait = transfer},
                                 error);
 }

@@ -47,6 +47,9 @@ bool plan_persists(const plan_schedule *schedule, int32_t segment, int64_t *capa
 bool plan_may_delay_update(const plan_schedule *schedule);
 bool plan_update_writes(const plan_schedule *schedule);
 
+/* Whether steps like those that `compressed` tells of carry an instruction out. */
+bool plan_runs(const plan_schedule *schedule, const plan_instruction *instruction);
+
 /* Bytes that a step reads from disk and writes to disk (plan_disk), or copies from host memory and
  * to host memory (plan_copies). */
 void plan_disk(const plan_schedule *schedule, int64_t *read, int64_t *written);
@@ -105,6 +108,11 @@ int64_t plan_received_crossing(const plan_schedule *schedule, int32_t ranks_per_
 
 /* Gathers and reductions that a step starts, those of sums too; 0 for one rank. */
 void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reductions);
+
+/* Whether sums of gradients are compressed after some steps; not on one data rank. */
+bool plan_compresses(const plan_settings *settings);
+/* The rank of the factors of a trained weight's gradient; 0: it is sent as it is. */
+int64_t plan_compressed_rank(const plan_settings *settings, const model_weight *weight);
 
 /* Whether gathers of a segment's parameters carry codes that the owner makes of them (qwZ), on any
  * number of ranks; of one that persists there are no gathers. */

@@ -18,18 +18,18 @@ int64_t plan_padded_elements(const plan_schedule *s, int32_t segment) {
 const char *plan_class_name(plan_class class) {
     base_assert((int)class >= 0 && class < PLAN_CLASSES);
     static const char *const names[PLAN_CLASSES] = {
-        "parameters",     "gathered",  "secondary",    "decoded",     "outgoing",
-        "master weights", "moments",   "gradients",    "activations", "cache",
-        "inputs",         "constants", "swap buffers", "scratch"};
+        "parameters", "gathered",       "secondary", "decoded",      "outgoing",
+        "errors",     "master weights", "moments",   "gradients",    "activations",
+        "cache",      "inputs",         "constants", "swap buffers", "scratch"};
     return names[class];
 }
 
 const char *plan_action_name(plan_action action) {
     base_assert((int)action >= 0 && action < PLAN_ACTIONS);
     static const char *const names[PLAN_ACTIONS] = {
-        "forward", "recompute", "backward", "decode", "encode", "keep",    "add",
-        "count",   "loss",      "squares",  "norm",   "update", "gather",  "reduce",
-        "sum",     "exchange",  "read",     "write",  "send",   "receive", "wait"};
+        "forward",  "recompute", "backward", "decode", "encode",  "keep",   "add",    "compress",
+        "count",    "loss",      "squares",  "norm",   "update",  "gather", "reduce", "sum",
+        "exchange", "read",      "write",    "send",   "receive", "wait"};
     return names[action];
 }
 

@@ -28,6 +28,7 @@ typedef enum plan_class {
     PLAN_SECONDARY,   /* stage 3: this rank's part of a copy that its neighbours gather again */
     PLAN_DECODED,     /* values of a segment that is held, or came, as codes, while in use */
     PLAN_OUTGOING,    /* codes on their way to other ranks, and of gradients those that came */
+    PLAN_ERRORS,      /* of compressed gradients: what a rank has not sent, and the last factors */
     PLAN_MASTERS,     /* FP32 weights, if the training type has 16 bits and master weights */
     PLAN_MOMENTS,     /* states of the optimizer beside master weights: Adam's moments */
     PLAN_GRADIENTS,   /* of weights */
@@ -71,6 +72,7 @@ typedef enum plan_action {
     PLAN_ENCODE,    /* makes codes of this rank's slice of parameters, or of a gradient */
     PLAN_KEEP,      /* this rank's part of a segment's gathered parameters, to PLAN_SECONDARY */
     PLAN_ADD,       /* a partial gradient sum */
+    PLAN_COMPRESS,  /* a kernel that makes what is sent of a compressed gradient, or a sum of it */
     PLAN_COUNT,     /* labelled tokens of the global batch, over all ranks */
     PLAN_LOSS,      /* folds the losses of a micro batch */
     PLAN_SQUARES,   /* adds the squares of this rank's part of a segment's gradient */
@@ -141,11 +143,16 @@ typedef struct plan_operand {
     int64_t offset; /* bytes from the buffer's start */
 } plan_operand;
 
+/* Steps that carry an instruction out. Compression of gradients begins after some steps: the list
+ * has both ways of adding them up, in one plan of memory. */
+typedef enum plan_kind { PLAN_ALL_STEPS, PLAN_PLAIN_STEPS, PLAN_COMPRESSED_STEPS } plan_kind;
+
 typedef struct plan_instruction {
     uint8_t action, queue;
     /* Collectives: the ranks that take part (plan_span), how what they move is coded (plan_code),
      * and the type of sums (base_dtype). */
     uint8_t span, encoding, sum;
+    uint8_t kind; /* plan_kind */
     bool accumulate_dw;
     bool deferred;       /* belongs to the update of the step before, which this step carries out */
     int16_t unit;        /* -1: no unit */
@@ -225,6 +232,9 @@ typedef struct plan_schedule {
     int32_t *caches; /* PLAN_GENERATE: by node, 2 each: keys and values, or a state; -1: none */
     int32_t numbers; /* plan_numbers */
     int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
+    int32_t errors, bases; /* of compressed gradients: errors, and factors of the last step; -1 */
+    bool compresses;       /* some steps do; `compressed`: those that are looked at, or run, now */
+    bool compressed;
     int32_t scratch;
     int32_t spread; /* quarters of the forward pass that a deferred update takes; 0: not deferred */
 

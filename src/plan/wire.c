@@ -15,6 +15,7 @@ int64_t plan_summed_bytes(const plan_instruction *in) {
 
 static void add_wire(const plan_schedule *s, const plan_instruction *in, int64_t *gathered,
                      int64_t *reduced) {
+    if (!plan_runs(s, in)) return;
     int64_t others = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span) - 1;
     if (in->action == PLAN_GATHER) *gathered += in->bytes * others;
     if (in->action == PLAN_REDUCE || in->action == PLAN_SUM) *reduced += in->bytes * others;
@@ -120,6 +121,7 @@ void plan_calls(const plan_schedule *s, int64_t *gathers, int64_t *reductions) {
     *gathers = *reductions = 0;
     for (size_t i = 0; i < s->instruction_count; i++) {
         plan_action action = (plan_action)s->instructions[i].action;
+        if (!plan_runs(s, &s->instructions[i])) continue;
         *gathers += action == PLAN_GATHER || action == PLAN_SUM;
         *reductions += action == PLAN_REDUCE || action == PLAN_SUM;
     }

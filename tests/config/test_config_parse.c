@@ -311,12 +311,6 @@ static void keys_that_deepspeed_lets_pass(void **state) {
     (void)state;
     config_said("{\"compile\": {\"disable\": true}}", "compile.disable", "accepted without effect");
     config_said("{\"comms_config\": {\"x\": 1}}", "comms_config", "accepted without effect");
-    config_refused("{\"compression\": {\"params\": {\"matrix_approximation_rank\": 2}}}",
-                   "ds.json: compression.params.matrix_approximation_rank is 2, which is not "
-                   "supported yet; leave it out (PowerSGD: rank of the approximation.)");
-    config_refused("{\"compression\": {\"params\": {\"start_compressing_after_step\": 10}}}",
-                   "ds.json: compression.params.start_compressing_after_step is 10, which is not "
-                   "supported yet; leave it out (PowerSGD: plain steps at the start.)");
 }
 
 int main(void) {

@@ -248,10 +248,12 @@ static void not_built(void **state) {
          "out (A known way to split, by architecture.)"},
         {"{\"pipeline\": {\"stages\": 2}}", "pipeline.stages is 2, which does not divide 1 rank; "
                                             "leave it out, or start more ranks"},
-        {"{\"compression\": {\"type\": \"PowerSGD\"}}",
-         "ds.json: compression.type is \"powerSGD\", which is not supported yet; set it to "
-         "\"none\" or "
-         "leave it out (Kind of compression.)"},
+        {"{\"compression\": {\"type\": \"qgZ\"}}",
+         "ds.json: compression.type is \"qgZ\", which is not supported yet (supported: none, "
+         "powerSGD); choose one that is supported"},
+        {"{\"compression\": {\"type\": \"onebit\"}}",
+         "ds.json: compression.type is \"onebit\", which DeepSpeed took out in 0.19.8, and is not "
+         "supported (supported: none, powerSGD); choose one that is supported"},
         {"{\"data_types\": {\"grad_accum_dtype\": \"bf16\"}}",
          "ds.json: data_types.grad_accum_dtype is not the model's type, fp32; sums of gradients "
          "are kept in that or in fp32"},

@@ -161,7 +161,7 @@ static sifr_status check_wire(const sifr_engine *engine, const step_counts *befo
             if (!plan_is_collective(in)) continue;
             comm_group *group = engine_groups_at(&engine->groups, (plan_span)in->span);
             if (group != list[g].group || (in->deferred && !last->ran)) continue;
-            add_wire(s, in, bytes, calls);
+            if (plan_runs(s, in)) add_wire(s, in, bytes, calls);
         }
         for (int o = COMM_ALL_GATHER; o < COMM_OPERATIONS; o++) {
             bool collective = o <= COMM_REDUCE_SCATTER || o == COMM_ALL_TO_ALL;

@@ -103,6 +103,8 @@ static sifr_settings options_of(const zero_variant *v) {
     options.bf16_master_weights = v->masters == SIFR_BF16;
     options.bf16_optimizer_states = v->moments == SIFR_BF16;
     if (v->offload) options.offload = *v->offload;
+    if (v->compression) options.compression = *v->compression;
+    if (v->scale_window) options.fp16.loss_scale_window = v->scale_window;
     if (v->no_clipping) options.gradient_clipping = 0;
     return options;
 }
@@ -179,6 +181,7 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_id
     BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
     BASE_TRY(step_checks_compare(engine, &before, &r->last, result.updated, error));
     r->last = (step_past){.ran = true, .updated = result.updated};
+    if (r->v->stepped) r->v->stepped(r->v->user, engine, step, result.updated);
     if (r->rank == 0) {
         r->out->loss[step] = result.loss;
         r->out->norm[step] = result.updated ? result.gradient_norm : -1;

@@ -56,6 +56,11 @@ typedef struct zero_variant {
     bool opened;                   /* they have the values of these codes, but are held as ever */
     int64_t intermediate;          /* intermediate_size; 0: as small as the rest */
     const sifr_own_loss_args *own; /* NULL: labels are learned */
+    const sifr_compression *compression;
+    int64_t scale_window; /* fp16: as sifr_fp16 has it; 0: its default */
+    /* Called by each rank's thread after each step; NULL: nothing. */
+    void (*stepped)(void *user, const sifr_engine *engine, int step, bool updated);
+    void *user;
 } zero_variant;
 
 typedef struct zero_outcome {

@@ -70,6 +70,7 @@ static const key_reason elsewhere[] = {
     BATCH ", \"optimizer\": {\"type\": \"AdamW\", \"params\": {\"weight_decay\": 0.1}}, "          \
           "\"sifr\": {" members "}"
 #define FP16(members) BATCH ", \"fp16\": {\"enabled\": true" members "}"
+#define POWER(params) BATCH ", \"compression\": {\"type\": \"powerSGD\", \"params\": {" params "}}"
 #define BF16(members) BATCH ", \"bf16\": {\"enabled\": true" members "}"
 #define DECAYING                                                                                   \
     "\"scheduler\": {\"type\": \"WarmupDecayLR\", \"params\": {\"warmup_num_steps\": 2, "          \
@@ -123,6 +124,19 @@ static const struct {
      BATCH ", \"zero_optimization\": {\"stage\": 3, \"mics_shard_size\": 2}"},
     {"zero_optimization.zero_quantized_weights", BATCH ", \"zero_optimization\": {\"stage\": 3}",
      BATCH ", \"zero_optimization\": {\"stage\": 3, \"zero_quantized_weights\": true}"},
+    {"compression.type", POWER(""), BATCH},
+    {"compression.enabled", POWER(""),
+     BATCH ", \"compression\": {\"enabled\": false, \"type\": \"powerSGD\"}"},
+    {"compression.params.matrix_approximation_rank", POWER(""),
+     POWER("\"matrix_approximation_rank\": 2")},
+    {"compression.params.start_compressing_after_step", POWER(""),
+     POWER("\"start_compressing_after_step\": 2")},
+    {"compression.params.min_compression_rate", POWER(""), POWER("\"min_compression_rate\": 3")},
+    {"compression.params.use_error_feedback", POWER(""), POWER("\"use_error_feedback\": false")},
+    {"compression.params.warm_start", POWER(""), POWER("\"warm_start\": false")},
+    {"compression.params.orthogonalization_epsilon", POWER(""),
+     POWER("\"orthogonalization_epsilon\": 1e-8")},
+    {"compression.params.random_seed", POWER(""), POWER("\"random_seed\": 1")},
     {"sifr.shard_size", BATCH ", \"zero_optimization\": {\"stage\": 3}",
      SIFR("\"shard_size\": 2") ", \"zero_optimization\": {\"stage\": 3}"},
     {"sifr.step_order", SIFR("\"step_order\": \"batch\""), SIFR("\"step_order\": \"unit\"")},

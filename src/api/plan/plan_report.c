@@ -81,6 +81,23 @@ static void print_ranks(const api_plan_report *r) {
             base_format_bytes((uint64_t)r->own.reduced, reduced), (long long)r->own.reductions);
 }
 
+/* What steps before the first compressed one move. */
+static void print_compression(const api_plan_report *r) {
+    plan_schedule plain = *r->schedule;
+    const sifr_compression *c = &plain.settings.step.compression;
+    char gathered[32], reduced[32];
+    int64_t in, sums, gathers, reductions;
+    if (!plain.compresses) return;
+    plain.compressed = false;
+    plan_wire(&plain, &in, &sums);
+    plan_calls(&plain, &gathers, &reductions);
+    fprintf(r->to,
+            "compression  powerSGD of rank %lld; before it, in the first %lld steps, %s in %lld "
+            "gathers, %s in %lld reductions\n",
+            (long long)c->rank, (long long)c->start, base_format_bytes((uint64_t)in, gathered),
+            (long long)gathers, base_format_bytes((uint64_t)sums, reduced), (long long)reductions);
+}
+
 /* The stages of a pipeline: who has what, how full the ranks are, and how long they wait. */
 static void print_pipeline(const api_plan_report *r) {
     const plan_settings *settings = &r->schedule->settings;
@@ -436,6 +453,7 @@ static void print_stages(const api_plan_report *r) {
 void api_plan_print_own(const api_plan_report *r) {
     print_run(r);
     print_ranks(r);
+    print_compression(r);
     print_pipeline(r);
     print_mesh(r);
     print_time(r);

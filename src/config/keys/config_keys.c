@@ -45,6 +45,7 @@
     }
 #define ZERO .gate = "zero_optimization.stage"
 #define STAGE_3 .gate = "zero_optimization.stage", .opens = "3"
+#define POWER .gate = "compression.type", .opens = "\"powerSGD\""
 #define NVME .gate = "zero_optimization.offload_optimizer.device", .opens = "\"nvme\""
 #define PARAM_NVME .gate = "zero_optimization.offload_param.device", .opens = "\"nvme\""
 /* Of state in host memory, too, where that is not the device's. */

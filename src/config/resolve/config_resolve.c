@@ -407,6 +407,7 @@ static void config_settle(sifr_config *config) {
     config_settle_pipeline(config);
     config_settle_tensors(config);
     config_settle_contexts(config);
+    config_settle_compression(config);
     step->mesh.shard_size = config_shard_size(config);
     if (config->activations.cpu_checkpointing && step->offload.activations == SIFR_TIER_NONE)
         step->offload.activations = SIFR_TIER_CPU;
@@ -443,6 +444,7 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_resolve_tensors(config, &data_ranks, error));
     BASE_TRY(config_resolve_contexts(config, &data_ranks, error));
     BASE_TRY(config_resolve_mesh(config, world_size, data_ranks, error));
+    BASE_TRY(config_resolve_compression(config, error));
     BASE_TRY(config_resolve_batch(config, data_ranks, error));
     BASE_TRY(config_fill(config, world_size, error));
     BASE_TRY(config_resolve_profile(config, error));

@@ -159,7 +159,10 @@ static void begin_step(engine_executor *e, const engine_step_input *input) {
     memset(&e->numbers->squares, 0, sizeof e->numbers->squares);
     e->numbers->step = (device_step){.seed = input->seed,
                                      .step = input->step,
-                                     .training = e->schedule->settings.mode == PLAN_TRAIN};
+                                     .training = e->schedule->settings.mode == PLAN_TRAIN,
+                                     .loss_scale = (float)input->loss_scale};
+    e->schedule->compressed =
+        e->schedule->compresses && input->step >= e->schedule->settings.step.compression.start;
     if (e->schedule->settings.mode != PLAN_TRAIN) return;
     optim_step step = {input->updates, input->learning_rate, input->memory};
     optim_set_step(input->optimizer, &step, &e->numbers->step);
@@ -493,7 +496,7 @@ sifr_status engine_run(engine_executor *e, const engine_step_input *input, engin
     double begun = base_seconds(), before = begun;
     for (size_t n = 0; n < s->instruction_count; n++) {
         const plan_instruction *i = &s->instructions[n];
-        if (i->deferred && !deferred) {
+        if ((i->deferred && !deferred) || !plan_runs(s, i)) {
             e->seconds[n] = 0;
             if (e->spans) e->spans[n] = (engine_span){0};
             continue;

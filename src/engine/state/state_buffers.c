@@ -71,6 +71,21 @@ sifr_status engine_write_buffer(const sifr_engine *engine, int32_t buffer, int64
     return engine_set(engine->trainer, buffer, at, from, bytes, error);
 }
 
+float *engine_compressed(const sifr_engine *engine, int which, int64_t *elements) {
+    const plan_schedule *s = engine->training;
+    int32_t buffer = which ? s->bases : s->errors;
+    *elements = buffer < 0 ? 0 : s->buffers[buffer].bytes / 4;
+    return buffer < 0 ? NULL : engine_host_buffer(engine->trainer, buffer);
+}
+
+void engine_clear_compressed(const sifr_engine *engine) {
+    int64_t elements;
+    for (int i = 0; i < ENGINE_COMPRESSED; i++) {
+        float *values = engine_compressed(engine, i, &elements);
+        if (values) memset(values, 0, (size_t)elements * sizeof *values);
+    }
+}
+
 sifr_status engine_settle(const sifr_engine *engine, sifr_error *error) {
     BASE_TRY(engine_check_idle(engine, error));
     return engine_run_deferred(engine->trainer, error);

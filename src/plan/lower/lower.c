@@ -504,6 +504,7 @@ static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
     static sifr_status (*const passes[])(plan_schedule * schedule, sifr_error * error) = {
         plan_pass_zero,
         plan_pass_replicas,
+        plan_pass_compress,
         plan_pass_tensors,
         plan_pass_reuse,
         plan_pass_secondary,
@@ -534,6 +535,7 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
     s->model = model;
     s->dev = dev;
     s->settings = *settings;
+    s->errors = s->bases = -1;
     lower_state state = {.s = s,
                          .model = model,
                          .tokens = plan_tokens(settings),

@@ -348,7 +348,7 @@ static void release(delay_state *d) {
  * of a stage would need the list of the same place in the others to spread alike. */
 bool plan_may_delay_update(const plan_schedule *s) {
     const sifr_offload *f = &s->settings.step.offload;
-    if (plan_parts(&s->settings.pipeline) > 1) return false;
+    if (plan_parts(&s->settings.pipeline) > 1 || s->compresses) return false;
     if (s->settings.mode != PLAN_TRAIN || !f->optimizer.pipeline_read ||
         !f->optimizer.pipeline_write)
         return false;

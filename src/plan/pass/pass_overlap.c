@@ -88,9 +88,16 @@ static bool touches(const overlap_state *o, const plan_instruction *in, int32_t 
     return false;
 }
 
+/* A sum's second half begins with its wait (executor.c), and all ranks come to it before the norm,
+ * whatever each has of the sum before. */
+static bool ends_sum(const overlap_state *o, const plan_instruction *in, int32_t transfer) {
+    return in->action == PLAN_NORM && o->s->instructions[transfer].action == PLAN_SUM;
+}
+
 static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sifr_error *error) {
     for (size_t p = o->pending_count; p-- > 0;) {
-        if (touches(o, in, o->pending[p])) BASE_TRY(wait_for(o, p, error));
+        int32_t transfer = o->pending[p];
+        if (ends_sum(o, in, transfer) || touches(o, in, transfer)) BASE_TRY(wait_for(o, p, error));
     }
     return SIFR_OK;
 }

@@ -28,6 +28,10 @@ sifr_status plan_pass_zero(plan_schedule *schedule, sifr_error *error) SIFR_MUST
  * plan_pass_zero; does nothing for one copy. */
 sifr_status plan_pass_replicas(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* PowerSGD: adds the way of compressed steps to that of plain ones. After plan_pass_replicas;
+ * SIFR_USAGE where it is not built for the settings. */
+sifr_status plan_pass_compress(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Tensor ranks: leaves the squares of what all have alike to the first of them. After
  * plan_pass_replicas; does nothing for one tensor rank. */
 sifr_status plan_pass_tensors(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;

@@ -5,6 +5,7 @@
 #include "plan/numbers.h"
 #include "plan/peers.h"
 #include "plan/price/price.h"
+#include "plan/queries.h"
 
 /* Assumed without measurement: the memory of one host between its ranks, Ethernet of 10 Gbit/s
  * between hosts. */
@@ -169,6 +170,11 @@ static void start_move(predict_clock *c, const plan_instruction *i) {
 /* Runs the next instruction. */
 static void advance(predict_clock *c) {
     const plan_instruction *i = &c->s->instructions[c->at];
+    if (!plan_runs(c->s, i)) {
+        if (c->seconds) c->seconds[c->at] = 0;
+        c->at++;
+        return;
+    }
     double before = c->compute, *line = i->queue == PLAN_NEAR ? &c->near : &c->line;
     c->compute += c->machine->instruction_seconds;
     double took = i->call < 0 && !is_move(i) ? transfer_price(c->s, i, c->machine) : 0;

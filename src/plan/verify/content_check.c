@@ -318,6 +318,7 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
     plan_access a[PLAN_ACCESSES];
     int count = plan_accesses(c->s, in, a);
     c->version = c->step - in->deferred;
+    if (in->action == PLAN_COMPRESS) return content_run_compress(c, index, a, count, error);
     if (in->call >= 0) BASE_TRY(content_use_values(c, a, count, error));
     if (plan_is_collective(in) && in->segment < 0)
         return content_move_values(c, index, a, count, error);
@@ -362,6 +363,7 @@ static sifr_status run_instruction(content_state *c, size_t index, sifr_error *e
 static sifr_status run_step(content_state *c, bool deferred, sifr_error *error) {
     for (size_t i = 0; i < c->s->instruction_count; i++) {
         if (c->s->instructions[i].deferred && !deferred) continue;
+        if (!plan_runs(c->s, &c->s->instructions[i])) continue;
         BASE_TRY(run_instruction(c, i, error));
     }
     return SIFR_OK;

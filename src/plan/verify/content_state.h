@@ -58,6 +58,9 @@ plan_range content_axis_range(const content_state *c, int i, const model_weight 
 /* Of a value of this rank alone, the version says whether a kernel has read it. */
 enum { CONTENT_UNREAD, CONTENT_READ };
 
+/* A value of no segment. */
+plan_content content_value(plan_reach reach);
+
 /* Values of no segment: which buffers collectives move, kernels that use them, collectives. */
 void content_find_values(content_state *c);
 sifr_status content_use_values(const content_state *c, const plan_access *accesses, int count,
@@ -75,6 +78,9 @@ sifr_status content_run_sum_codes(const content_state *c, size_t index, const pl
 
 sifr_status content_run_update(const content_state *c, size_t index, const plan_access *accesses,
                                int count, sifr_error *error) SIFR_MUST_CHECK;
+/* Kernels of compressed gradients. */
+sifr_status content_run_compress(const content_state *c, size_t index, const plan_access *accesses,
+                                 int count, sifr_error *error) SIFR_MUST_CHECK;
 /* Init: weights and states without updates. */
 sifr_status content_begin(content_state *c, sifr_error *error) SIFR_MUST_CHECK;
 /* All weights and states are one update further. */

@@ -6,7 +6,7 @@
 #include "plan/queries.h"
 #include "plan/verify/content_state.h"
 
-static plan_content value_of(plan_reach reach) {
+plan_content content_value(plan_reach reach) {
     return (plan_content){
         .vector = PLAN_VECTOR_VALUE, .reach = (uint8_t)reach, .size = 1, .segment = -1};
 }
@@ -42,7 +42,7 @@ sifr_status content_use_values(const content_state *c, const plan_access *access
             BASE_TRY(plan_contents_put(&c->of[a->buffer], piece, &is, error));
         }
     }
-    plan_content is = value_of(PLAN_REACH_RANK);
+    plan_content is = content_value(PLAN_REACH_RANK);
     for (int i = 0; i < count; i++) {
         if (c->moved[accesses[i].buffer] && accesses[i].writes)
             BASE_TRY(content_leave(c, &accesses[i], &is, error));
@@ -53,7 +53,7 @@ sifr_status content_use_values(const content_state *c, const plan_access *access
 /* Any value may be gathered or exchanged. Only parts that nothing has read are added up. */
 sifr_status content_move_values(const content_state *c, size_t index, const plan_access *accesses,
                                 int count, sifr_error *error) {
-    plan_content part = value_of(PLAN_REACH_RANK), whole = value_of(PLAN_REACH_ALL);
+    plan_content part = content_value(PLAN_REACH_RANK), whole = content_value(PLAN_REACH_ALL);
     plan_action action = (plan_action)c->s->instructions[index].action;
     bool adds = action == PLAN_REDUCE || action == PLAN_SUM;
     for (int i = 0; i < count; i++) {

@@ -147,7 +147,7 @@ static sifr_status check_wait(const plan_schedule *s, size_t index, bool *waited
     transfer = &s->instructions[in->wait];
     if ((size_t)in->wait >= index) return fail_wait(s, index, "which starts later", error);
     if (!plan_is_transfer(transfer)) return fail_wait(s, index, "which is no transfer", error);
-    if (transfer->deferred != in->deferred)
+    if (transfer->deferred != in->deferred || transfer->kind != in->kind)
         return fail_wait(s, index, "which is of another step", error);
     if (waited[in->wait]) return fail_wait(s, index, "which is over already", error);
     waited[in->wait] = true;
@@ -241,6 +241,7 @@ static sifr_status note_write(const plan_access *a, plan_ranges *written, sifr_e
 static sifr_status check_contents(const plan_schedule *s, size_t index, plan_ranges *written,
                                   const bool *filled, sifr_error *error) {
     plan_access accesses[PLAN_ACCESSES];
+    if (!plan_runs(s, &s->instructions[index])) return SIFR_OK;
     int count = plan_accesses(s, &s->instructions[index], accesses);
     for (int a = 0; a < count; a++) {
         BASE_TRY(check_bounds(s, index, &accesses[a], error));
@@ -309,6 +310,16 @@ static sifr_status check_waits(const plan_schedule *s, bool finished, sifr_error
     return status;
 }
 
+/* Of plain steps and of compressed ones. */
+static sifr_status check_kinds(const plan_schedule *s,
+                               sifr_status (*check)(const plan_schedule *s, sifr_error *error),
+                               sifr_error *error) {
+    plan_schedule other = *s;
+    other.compressed = !s->compressed;
+    BASE_TRY(check(s, error));
+    return s->compresses ? check(&other, error) : SIFR_OK;
+}
+
 static sifr_status check_list(const plan_schedule *s, bool finished, sifr_error *error) {
     for (size_t i = 0; i < s->instruction_count; i++) {
         BASE_TRY(check_indices(s, i, error));
@@ -316,7 +327,7 @@ static sifr_status check_list(const plan_schedule *s, bool finished, sifr_error 
         if (plan_is_collective(&s->instructions[i])) BASE_TRY(check_collective(s, i, error));
     }
     BASE_TRY(check_waits(s, finished, error));
-    return check_all_contents(s, error);
+    return check_kinds(s, check_all_contents, error);
 }
 
 sifr_status plan_verify_list(const plan_schedule *s, sifr_error *error) {
@@ -327,5 +338,5 @@ sifr_status plan_verify(const plan_schedule *s, sifr_error *error) {
     BASE_TRY(check_list(s, true, error));
     BASE_TRY(verify_memory(s, error));
     BASE_TRY(plan_check_order(s, error));
-    return plan_check_content(s, error);
+    return check_kinds(s, plan_check_content, error);
 }

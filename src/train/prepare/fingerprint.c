@@ -195,6 +195,15 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
 
 static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
 
+static json_t *describe_compression(const sifr_compression *c) {
+    return json_pack("{s:s, s:I, s:I, s:f, s:b, s:b, s:f, s:I}", "type", "powerSGD",
+                     "matrix_approximation_rank", (json_int_t)c->rank,
+                     "start_compressing_after_step", (json_int_t)c->start, "min_compression_rate",
+                     c->min_compression_rate, "use_error_feedback", (int)c->error_feedback,
+                     "warm_start", (int)c->warm_start, "orthogonalization_epsilon",
+                     c->orthogonalization_epsilon, "random_seed", (json_int_t)c->seed);
+}
+
 /* What decides in which order gradients of a global batch are added. Where that is one tree, of
  * however many ranks, and in either step order, what may differ says no more. */
 json_t *train_fingerprint_sums(const plan_settings *s) {
@@ -214,6 +223,9 @@ json_t *train_fingerprint_sums(const plan_settings *s) {
     if (whole && plan_quantises_sums(s))
         whole = json_object_set_new(sums, "zero_quantized_gradients, ranks on a host",
                                     json_integer(s->mesh.host)) == 0;
+    if (whole && plan_compresses(s))
+        whole = json_object_set_new(sums, "compression",
+                                    describe_compression(&s->step.compression)) == 0;
     if (whole) return sums;
     json_decref(sums);
     return NULL;

@@ -22,7 +22,10 @@ static void find_reason(const plan_settings *s, char reason[REASON_LENGTH]) {
     bool across_first = neighbours > 1;
     bool at_once = plan_cuts(s, PLAN_CUT_SUMS) && s->step.step_order == SIFR_STEP_BATCH;
     reason[0] = 0;
-    if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
+    if (plan_compresses(s))
+        snprintf(reason, REASON_LENGTH, "gradients are compressed (powerSGD) after %lld steps",
+                 (long long)s->step.compression.start);
+    else if (s->step.gradient_order == SIFR_GRADIENT_SEQUENTIAL)
         snprintf(reason, REASON_LENGTH, "gradient_order is sequential");
     else if (plan_quantises_sums(s))
         snprintf(reason, REASON_LENGTH, "gradients travel in 4 bits (zero_quantized_gradients)");
@@ -177,6 +180,16 @@ static void say_quantised_sums(const train_host *host, const plan_settings *s) {
               hops);
 }
 
+static void say_compressed(const train_host *host, const plan_settings *s) {
+    const sifr_compression *c = &s->step.compression;
+    if (!plan_compresses(s)) return;
+    train_say(host,
+              "compression powerSGD: after %lld steps, sums of gradients of matrices are made of "
+              "factors of rank %lld: other bits than without, and other ones on each number of "
+              "ranks",
+              (long long)c->start, (long long)c->rank);
+}
+
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
     const char *groups = o->group_count ? ", where no group gives another" : "";
     if (!(o->weight_decay > 0)) return;
@@ -205,6 +218,7 @@ void train_say_notices(const train_host *host, const sifr_config *config,
     say_near(host, &settings->mesh);
     say_quantised(host, settings);
     say_quantised_sums(host, settings);
+    say_compressed(host, settings);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_services(host, config);

@@ -1,0 +1,30 @@
+/* The "compression" section: whether sums of gradients are compressed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config_private.h"
+
+static const char type[] = "compression.type", enabled[] = "compression.enabled";
+
+static bool is_off(const sifr_config *config) {
+    return config_setting_given(config, enabled) && !config_is_true(config, enabled);
+}
+
+/* A config that is written with all values must say that it is on, too. */
+sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) {
+    const char *word = json_string_value(config_setting_at(config, type)->value);
+    if (!word || strcmp(word, "none") == 0 || is_off(config)) return SIFR_OK;
+    return config_setting_put(config, enabled, json_true(), error, "the type is given");
+}
+
+void config_settle_compression(sifr_config *config) {
+    sifr_compression *c = &config->step.compression;
+    if (c->type == SIFR_COMPRESSION_NONE) return;
+    if (is_off(config)) {
+        c->type = SIFR_COMPRESSION_NONE;
+        snprintf(config_setting_at(config, type)->note, CONFIG_NOTE,
+                 "no effect, since compression.enabled is false");
+    } else if (config->world_size == 1) {
+        snprintf(config_setting_at(config, type)->note, CONFIG_NOTE, "no effect with one rank");
+    }
+}
