@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "checkpoint/compressed.h"
 #include "checkpoint/frozen_base.h"
 #include "engine/state/convert.h"
 
@@ -301,7 +302,10 @@ static sifr_status take_values(sifr_engine *engine, candidate *c, sifr_error *er
 
 static sifr_status take(const load_run *run, candidate *c, sifr_error *error) {
     sifr_engine *engine = run->engine;
-    BASE_TRY(comm_agree_status(run->group, take_values(engine, c, error), error));
+    sifr_status status = take_values(engine, c, error);
+    if (status == SIFR_OK)
+        status = checkpoint_load_compressed(&c->opened, engine, c->directory, run->log, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
     engine_restore(engine, c->opened.step, c->opened.updates, &c->scaler, &c->memory);
     return engine_refresh(engine, error);
 }

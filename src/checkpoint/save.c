@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/heap.h"
 #include "base/json.h"
+#include "checkpoint/compressed.h"
 #include "checkpoint/directory.h"
 #include "checkpoint/frozen_base.h"
 #include "checkpoint/layout.h"
@@ -20,8 +21,9 @@ typedef struct save_run {
     comm_group *group;
     checkpoint_names names;
     checkpoint_layout layout;
-    checkpoint_sum *sums; /* files of all ranks: most_files entries for each rank */
-    bool first;           /* this is rank 0 */
+    checkpoint_sum *sums;       /* files of all ranks: most_files entries for each rank */
+    checkpoint_sum *compressed; /* a file of each rank; NULL: none */
+    bool first;                 /* this is rank 0 */
 } save_run;
 
 /* Calls `take` for the values of a range that this rank writes, piece by piece, in order: all at
@@ -232,6 +234,10 @@ static sifr_status complete(const save_run *run, sifr_error *error) {
         status = base_fail_alloc(error, 64);
         goto done;
     }
+    if (run->compressed)
+        BASE_TRY_GOTO(status,
+                      checkpoint_add_compressed(manifest, files, engine, run->compressed, error),
+                      done);
     BASE_TRY_GOTO(status, checkpoint_add_types(manifest, engine, error), done);
     BASE_TRY_GOTO(status, checkpoint_base_add(manifest, record->base, engine_model(engine), error),
                   done);
@@ -264,6 +270,10 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
     sifr_status status = checkpoint_layout_make(run->engine, file_bytes, &run->layout, error);
     if (status == SIFR_OK)
         status = base_alloc(ranks * run->layout.most_files, sizeof *run->sums, &run->sums, error);
+    if (status == SIFR_OK && checkpoint_has_compressed(run->engine)) {
+        run->layout.bytes += ranks * (uint64_t)checkpoint_compressed_bytes(run->engine);
+        status = base_alloc(ranks, sizeof *run->compressed, &run->compressed, error);
+    }
     if (status == SIFR_OK && run->first)
         status = checkpoint_directory_make(run->output, &run->names, run->layout.bytes,
                                            settings->beside, error);
@@ -271,6 +281,16 @@ static sifr_status begin(save_run *run, const checkpoint_settings *settings, sif
     BASE_TRY(comm_broadcast(run->group, 0, &run->names, sizeof run->names, error));
     if (!run->first) status = checkpoint_directory_wait(run->output, run->names.temporary, error);
     return comm_agree_status(run->group, status, error);
+}
+
+static sifr_status write_compressed(const save_run *run, sifr_error *error) {
+    char directory[BASE_PATH_LENGTH];
+    checkpoint_sum own;
+    sifr_status status = base_path_join(directory, run->output, run->names.temporary, error);
+    if (!run->compressed) return SIFR_OK;
+    if (status == SIFR_OK) status = checkpoint_save_compressed(run->engine, directory, &own, error);
+    BASE_TRY(comm_agree_status(run->group, status, error));
+    return comm_all_gather_control(run->group, &own, sizeof own, run->compressed, error);
 }
 
 static sifr_status write_all(save_run *run, sifr_error *error) {
@@ -311,10 +331,12 @@ sifr_status checkpoint_save(const sifr_engine *engine, const char *output,
     BASE_TRY(comm_agree_status(run.group, engine_settle(engine, error), error));
     sifr_status status = begin(&run, settings, error);
     if (status == SIFR_OK) status = write_all(&run, error);
+    if (status == SIFR_OK) status = write_compressed(&run, error);
     if (status == SIFR_OK)
         status = comm_agree_status(run.group, finish(&run, settings, log, error), error);
     if (status != SIFR_OK) clear_away(&run, log);
     free(run.sums);
+    free(run.compressed);
     checkpoint_layout_free(&run.layout);
     return status;
 }
