@@ -122,7 +122,7 @@ typedef struct sifr_zero {
 typedef enum sifr_compression_type { SIFR_COMPRESSION_NONE, SIFR_POWER_SGD } sifr_compression_type;
 
 /* PowerSGD (Vogels et al., NeurIPS 2019), with the parameters and defaults of torch's hook: sums of
- * the gradients of matrices are products of two factors. ZeRO stages 0 and 1, fp32 sums, CPUs. */
+ * the gradients of matrices are products of two factors. Sums are kept in fp32; CPUs alone. */
 typedef struct sifr_compression {
     sifr_compression_type type;
     int64_t rank;                /* columns of each factor, at most 64 */

@@ -67,9 +67,11 @@ base_dtype plan_moment_type(const plan_settings *settings) {
     return settings->step.bf16_optimizer_states ? BASE_BF16 : BASE_FP32;
 }
 
+/* Errors of compressed gradients are of whole ones, which then have to be there at the norm. */
 bool plan_cuts(const plan_settings *settings, plan_cut what) {
     static const int32_t first[] = {
         [PLAN_CUT_OPTIMIZER] = 1, [PLAN_CUT_SUMS] = 2, [PLAN_CUT_WEIGHTS] = 3};
+    if (what == PLAN_CUT_SUMS && plan_compresses(settings)) return false;
     return settings->step.zero.stage >= first[what];
 }
 

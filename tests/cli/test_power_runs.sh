@@ -1,6 +1,6 @@
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
-# PowerSGD as a user starts it, on 2 and 4 ranks at stages 0 and 1: plain steps first, then the wire
-# falls to what the plan says, measured; the same bits from run to run and at both stages; a killed
+# PowerSGD as a user starts it, on 2 and 4 ranks at each ZeRO stage: plain steps first, then the wire
+# falls to what the plan says, measured; the same bits from run to run and at each stage; a killed
 # run goes on with the bits of one that was not; on other ranks its errors are dropped, which is
 # said; beside tensor ranks, pipeline stages, offload and LoRA; what does not go with it is refused.
 . "$SOURCE/tests/support/ranks.sh"
@@ -58,8 +58,12 @@ same zero two
 settings 1 3
 train four 4
 exact
+settings 3 3
 train again 4
+exact
 same again four
+grep -q 'gradients stay whole on each rank at ZeRO stage 3' err || fail "stage 3: $(cat err)"
+settings 1 3
 cp -r four killed
 rm -r killed/checkpoint-12 killed/checkpoint-8
 train killed 4 --resume
@@ -115,7 +119,6 @@ refused() {
     "$SIFR" plan --config ds.json --model model --world-size 2 >out 2>err && fail "$4: it runs"
     grep -q -- "$4" err || fail "$4: $(cat err)"
 }
-refused 2 3 '' 'ZeRO stages 2 and 3 are not supported with powerSGD yet'
 refused 1 1 '' 'start_compressing_after_step is 1; with .* at least 2'
 refused 1 3 ', "communication_data_type": "bf16"' 'a communication_data_type of 16 bits is not supp'
 refused 1 3 ', "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}' \

@@ -1,5 +1,5 @@
 /* PowerSGD over ranks that are threads: plain steps before the first compressed one have the plain
- * bits; the same bits from run to run, on each rank, at stages 0 and 1, in both orders, with copies
+ * bits; the same bits from run to run, on each rank, at all stages, in both orders, with copies
  * of the state; full rank gives the plain result; the sum rule of the errors; fp16 steps that are
  * skipped change no error and no factor; wire and memory by the formula; each step moves what its
  * plan says (zero_run.h). in test_tsan */
@@ -71,9 +71,9 @@ static void repeats(void **state) {
         v.precision = (sifr_precision)t;
         v.type = t == 1 ? "gpt2" : "llama";
         zero_outcome want = zero_run(v);
-        for (int n = 0; n < 6; n++) {
+        for (int n = 0; n < 8; n++) {
             if (n > 0 && thinned_run(turn++)) continue;
-            v.stage = n % 2;
+            v.stage = n % 4;
             v.unit_order = n == 2 || n == 5;
             v.recompute = n == 3;
             v.shard_size = n > 3 ? 2 : 0;
@@ -81,6 +81,27 @@ static void repeats(void **state) {
         }
         free(want.weights);
     }
+}
+
+/* Beside gathers of stage 3 that come from second copies and carry 8 bits, and state on disk. */
+static void with_others(void **state) {
+    (void)state;
+    sifr_compression c = compression_of(1, START);
+    sifr_zero keys = sifr_settings_defaults().zero;
+    zero_variant v = variant_of(&c, 4);
+    v.stage = 3;
+    zero_outcome want = zero_run(v);
+    keys.hpz_partition_size = 2;
+    keys.overlap_comm = true;
+    v.keys = &keys;
+    zero_expect_same(&want, v);
+    keys.quantized_weights = true;
+    zero_outcome coded = zero_run(v);
+    keys.hpz_partition_size = 0;
+    v.unit_order = true;
+    zero_expect_same(&coded, v);
+    assert_false(zero_is_same(&want, &coded));
+    free(want.weights), free(coded.weights);
 }
 
 /* What each rank has after the last step. */
@@ -312,9 +333,10 @@ static void without(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_at_first), cmocka_unit_test(repeats),  cmocka_unit_test(alike),
-        cmocka_unit_test(full_rank),      cmocka_unit_test(sum_rule), cmocka_unit_test(skipped),
-        cmocka_unit_test(costs),          cmocka_unit_test(without)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_at_first), cmocka_unit_test(repeats),
+                                       cmocka_unit_test(with_others),    cmocka_unit_test(alike),
+                                       cmocka_unit_test(full_rank),      cmocka_unit_test(sum_rule),
+                                       cmocka_unit_test(skipped),        cmocka_unit_test(costs),
+                                       cmocka_unit_test(without)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -345,8 +345,7 @@ static sifr_status check(const plan_schedule *s, sifr_error *error) {
                          "use_error_feedback or warm_start it is at least 2, as in torch's hook",
                          (long long)c->start);
     const char *what =
-        plan_cuts(&s->settings, PLAN_CUT_SUMS)   ? "ZeRO stages 2 and 3 are"
-        : device_is_separate(s->dev)             ? "GPUs are"
+        device_is_separate(s->dev)               ? "GPUs are"
         : plan_narrow_gradients(&s->settings)    ? "sums of gradients in 16 bits are"
         : plan_converts_gradients(&s->settings)  ? "a communication_data_type of 16 bits is"
         : o->offload.gradients != SIFR_TIER_NONE ? "offload_gradients is"

@@ -183,6 +183,11 @@ static void say_quantised_sums(const train_host *host, const plan_settings *s) {
 static void say_compressed(const train_host *host, const plan_settings *s) {
     const sifr_compression *c = &s->step.compression;
     if (!plan_compresses(s)) return;
+    if (s->step.zero.stage >= 2)
+        train_say(host,
+                  "compression powerSGD: gradients stay whole on each rank at ZeRO stage %d, too, "
+                  "since what a step has not sent of them is kept",
+                  (int)s->step.zero.stage);
     train_say(host,
               "compression powerSGD: after %lld steps, sums of gradients of matrices are made of "
               "factors of rank %lld: other bits than without, and other ones on each number of "
