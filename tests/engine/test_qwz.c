@@ -144,9 +144,43 @@ static void beside_others(void **state) {
     scratch_expect_empty();
 }
 
+/* Codes are made of slices that lie on disk, or in host memory beside a device's own. */
+static void parameters_away(void **state) {
+    (void)state;
+    sifr_zero keys = keys_of(0);
+    sifr_offload offload = sifr_settings_defaults().offload;
+    offload.nvme_path = scratch;
+    for (int n = 0; n < 6; n++) {
+        if (thinned_run((size_t)n)) continue;
+        keys.hpz_partition_size = 0;
+        zero_variant v = {.ranks = 1,
+                          .stage = 3,
+                          .type = "llama",
+                          .precision = n % 2 ? SIFR_BF16 : SIFR_FP32,
+                          .global = GLOBAL,
+                          .keys = &keys,
+                          .evaluate_each = n == 1};
+        zero_outcome want = zero_run(v);
+        offload.param.device = n < 4 ? SIFR_TIER_NVME : SIFR_TIER_CPU;
+        offload.optimizer.device = n % 3 ? offload.param.device : SIFR_TIER_NONE;
+        offload.param.buffer_count = n == 2 ? 2 : 0;
+        v.offload = &offload;
+        v.separate = n >= 4;
+        v.recompute = n % 2;
+        v.unit_order = n % 4 == 1;
+        for (v.ranks = 1; v.ranks <= 4; v.ranks *= 4) {
+            keys.hpz_partition_size = v.ranks == 4 && n % 2 ? 2 : 0;
+            zero_expect_same(&want, v);
+        }
+        free(want.weights);
+    }
+    scratch_expect_empty();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_ranks), cmocka_unit_test(learns),
-                                       cmocka_unit_test(wire), cmocka_unit_test(stages),
-                                       cmocka_unit_test(beside_others)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_ranks),     cmocka_unit_test(learns),
+        cmocka_unit_test(wire),          cmocka_unit_test(stages),
+        cmocka_unit_test(beside_others), cmocka_unit_test(parameters_away)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -177,10 +177,6 @@ sifr_status plan_pass_quantise(plan_schedule *s, sifr_error *error) {
     sifr_status status;
     if (!s->settings.step.zero.quantized_weights || !plan_cuts(&s->settings, PLAN_CUT_WEIGHTS))
         return SIFR_OK;
-    if (plan_parameters_offloaded(s))
-        return base_fail(error, SIFR_USAGE,
-                         "zero_quantized_weights: gathers of parameters that are offloaded "
-                         "(offload_param) are not quantised yet; leave one of both out");
     BASE_TRY_GOTO(status, base_alloc(s->instruction_count, sizeof *q.moved, &q.moved, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *q.codes, &q.codes, error), done);
     BASE_TRY_GOTO(status, base_alloc(segments, sizeof *q.encode, &q.encode, error), done);

@@ -53,8 +53,7 @@ sifr_status plan_pass_secondary(plan_schedule *schedule, sifr_error *error) SIFR
  * rank. */
 sifr_status plan_pass_overlap(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
-/* qwZ: gathers of parameters carry codes. After plan_pass_overlap; SIFR_USAGE where parameters are
- * offloaded. */
+/* qwZ: gathers of parameters carry codes. After plan_pass_overlap. */
 sifr_status plan_pass_quantise(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
 /* qgZ: reductions of gradients to slices become exchanges of codes. After plan_pass_overlap;
