@@ -95,4 +95,20 @@ settings bf16 "$plain, $sums"
     fail "plan: exit code $?"
 grep -q 'in exchanges' out || fail "plan: no exchanges"
 grep -q '^outgoing ' out || fail "plan: no class of memory"
+# --fit chooses none, and says where they would pay.
+settings bf16 "$plain"
+link() { # BYTES A SECOND
+    cat >machine.json <<J
+{"fp32_operations_per_s": 1e12, "bf16_operations_per_s": 1e12, "memory_bytes_per_s": 1e11,
+ "host_latency_s": 1e-7, "host_bytes_per_s": 1e12, "network_latency_s": 1e-7,
+ "network_bytes_per_s": $1}
+J
+    "$SIFR" plan --config ds.json --model model --world-size 8 --ranks-per-host 4 --fit \
+        --machine machine.json >out 2>err || fail "--fit: exit code $?"
+}
+link 1e6
+grep -Eq '^would pay +zero_quantized.*; not chosen, as bits are other ones: ' err ||
+    fail "--fit: no proposal"
+link 1e13
+! grep -q '^would pay' err || fail "--fit: codes for a fast link"
 echo "all: $SECONDS s"

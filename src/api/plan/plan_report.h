@@ -47,6 +47,8 @@ typedef struct api_plan_report {
     plan_settings asked;      /* for --fit: what the config says */
     plan_search fitted;       /* after it: the search ... */
     plan_outcome given, best; /* ... of these */
+    plan_outcome coded;       /* the best one with transfers in codes (ZeRO++), where that pays;
+                                 else not possible */
     FILE *to;                 /* where text is written to */
 } api_plan_report;
 
