@@ -52,7 +52,8 @@ static const key_reason elsewhere[] = {
      "sifr.mlm_probability sifr.no_special_tokens",
      "\"data (hash)\": ids, labels, how they are cut, masked, packed and grouped"},
     {"sifr.model", "weights' names and shapes; its config.json, by train/prepare/other_model.h"},
-    {"sifr.task sifr.freeze sifr.lora sifr.quantization",
+    {"sifr.task sifr.freeze sifr.lora sifr.quantization "
+     "zero_optimization.zero_quantized_nontrainable_weights",
      "weights' names and shapes, frozen weights, lora_alpha and lora_dropout, quantization"},
     {"sifr.labels sifr.problem_type", "\"labels (hash)\", \"problem_type\""},
     {"dataloader_drop_last", "a fact of that name, of the epochs"},
@@ -137,6 +138,8 @@ static const struct {
     {"compression.params.orthogonalization_epsilon", POWER(""),
      POWER("\"orthogonalization_epsilon\": 1e-8")},
     {"compression.params.random_seed", POWER(""), POWER("\"random_seed\": 1")},
+    {"zero_optimization.zero_quantized_gradients", BATCH ", \"zero_optimization\": {\"stage\": 3}",
+     BATCH ", \"zero_optimization\": {\"stage\": 3, \"zero_quantized_gradients\": true}"},
     {"sifr.shard_size", BATCH ", \"zero_optimization\": {\"stage\": 3}",
      SIFR("\"shard_size\": 2") ", \"zero_optimization\": {\"stage\": 3}"},
     {"sifr.step_order", SIFR("\"step_order\": \"batch\""), SIFR("\"step_order\": \"unit\"")},
