@@ -27,6 +27,36 @@ static const char gemma4_12b[] =
     "\"num_hidden_layers\": 48, \"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
     "\"num_global_key_value_heads\": 1, " GEMMA4_TEXT "}}";
 
+/* LFM2: what all have, and the layers with attention of those with 16 layers. */
+#define LFM2_TEXT                                                                                  \
+    "\"model_type\": \"lfm2\", \"vocab_size\": 65536, \"num_key_value_heads\": 8, "                \
+    "\"max_position_embeddings\": 128000, \"conv_L_cache\": 3, \"conv_bias\": false, "             \
+    "\"tie_word_embeddings\": true, "
+#define LFM2_SIXTEEN                                                                               \
+    "\"num_hidden_layers\": 16, \"full_attn_idxs\": [2, 5, 8, 10, 12, 14], "                       \
+    "\"block_auto_adjust_ff_dim\": true, \"block_multiple_of\": 256, "                             \
+    "\"block_ffn_dim_multiplier\": 1.0, "
+#define LFM2_350M                                                                                  \
+    LFM2_TEXT LFM2_SIXTEEN                                                                         \
+        "\"hidden_size\": 1024, \"num_attention_heads\": 16, \"block_ff_dim\": 6656"
+#define LFM2_700M                                                                                  \
+    LFM2_TEXT LFM2_SIXTEEN                                                                         \
+        "\"hidden_size\": 1536, \"num_attention_heads\": 24, \"block_ff_dim\": 10240"
+#define LFM2_1200M                                                                                 \
+    LFM2_TEXT LFM2_SIXTEEN                                                                         \
+        "\"hidden_size\": 2048, \"num_attention_heads\": 32, \"block_ff_dim\": 12288"
+#define LFM2_2600M                                                                                 \
+    LFM2_TEXT                                                                                      \
+    "\"num_hidden_layers\": 30, \"full_attn_idxs\": [2, 5, 9, 13, 17, 21, 24, 27], "               \
+    "\"block_auto_adjust_ff_dim\": false, \"hidden_size\": 2048, \"num_attention_heads\": 32, "    \
+    "\"block_ff_dim\": 10752"
+
+/* The text model alone, and beside a tower. */
+#define LFM2(text) "{\"architectures\": [\"Lfm2ForCausalLM\"], " text "}"
+#define LFM2_VL(text)                                                                              \
+    "{\"model_type\": \"lfm2_vl\", \"architectures\": [\"Lfm2VlForConditionalGeneration\"], "      \
+    "\"tie_word_embeddings\": true, \"text_config\": {" text "}}"
+
 static const struct {
     const char *name, *config;
 } released[] = {
@@ -34,6 +64,16 @@ static const struct {
     {"google/gemma-4-31B-it", gemma4_31b},
     {"google/gemma-4-12B", gemma4_12b},
     {"google/gemma-4-12B-it", gemma4_12b},
+    {"LiquidAI/LFM2-350M", LFM2(LFM2_350M)},
+    {"LiquidAI/LFM2-700M", LFM2(LFM2_700M)},
+    {"LiquidAI/LFM2-1.2B", LFM2(LFM2_1200M)},
+    {"LiquidAI/LFM2-2.6B", LFM2(LFM2_2600M)},
+    {"LiquidAI/LFM2.5-350M", LFM2(LFM2_350M)},
+    {"LiquidAI/LFM2.5-1.2B-Base", LFM2(LFM2_1200M)},
+    {"LiquidAI/LFM2.5-1.2B-Instruct", LFM2(LFM2_1200M)},
+    {"LiquidAI/LFM2-VL-450M", LFM2_VL(LFM2_350M)},
+    {"LiquidAI/LFM2-VL-1.6B", LFM2_VL(LFM2_1200M)},
+    {"LiquidAI/LFM2-VL-3B", LFM2_VL(LFM2_2600M)},
 };
 
 enum { COUNT = sizeof released / sizeof *released };

@@ -7,15 +7,26 @@
 
 static void parameters(void **state) {
     (void)state;
-    /* Gemma 4: 30.7 and 11.9 thousand millions, as their cards say; layer_scalar counts as well. */
+    /* Gemma 4: 30.7 and 11.9 thousand millions, as their cards say; layer_scalar counts as well.
+     * LFM2: the numbers of its cards, which are those of the weight files. */
     static const struct {
         const char *name, *spelt;
         int64_t parameters;
     } cases[] = {{"google/gemma-4-31B", "google/gemma-4-31B", 30697345340},
                  {"gemma-4-31b-it", "google/gemma-4-31B-it", 30697345340},
                  {"google/GEMMA-4-12B", "google/gemma-4-12B", 11907350320},
-                 {"gemma-4-12B-it", "google/gemma-4-12B-it", 11907350320}};
-    char names[512];
+                 {"gemma-4-12B-it", "google/gemma-4-12B-it", 11907350320},
+                 {"lfm2-350m", "LiquidAI/LFM2-350M", 354483968},
+                 {"LiquidAI/LFM2-700M", "LiquidAI/LFM2-700M", 742489344},
+                 {"LiquidAI/LFM2-1.2B", "LiquidAI/LFM2-1.2B", 1170340608},
+                 {"LiquidAI/LFM2-2.6B", "LiquidAI/LFM2-2.6B", 2569272320},
+                 {"LFM2.5-350M", "LiquidAI/LFM2.5-350M", 354483968},
+                 {"LFM2.5-1.2B-Base", "LiquidAI/LFM2.5-1.2B-Base", 1170340608},
+                 {"LFM2.5-1.2B-Instruct", "LiquidAI/LFM2.5-1.2B-Instruct", 1170340608},
+                 {"LFM2-VL-450M", "LiquidAI/LFM2-VL-450M", 354483968},
+                 {"LFM2-VL-1.6B", "LiquidAI/LFM2-VL-1.6B", 1170340608},
+                 {"LFM2-VL-3B", "LiquidAI/LFM2-VL-3B", 2569272320}};
+    char names[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *spelt, *text = model_released_config(cases[i].name, &spelt);
         sifr_model *model;
