@@ -285,3 +285,44 @@ in_4_gib() { # NAME ARGUMENT OF plan…
 in_4_gib full --model SmolLM2-135M --bf16
 in_4_gib lora --config lora.json --model TinyLlama-1.1B
 in_4_gib qlora --config qlora.json --model open_llama_3b
+
+# --- models of this year by name: all weights, LoRA and QLoRA, and what 24, 64 and 128 GB hold ---
+shown tune-new-models lora.json
+shown tune-new-models qlora.json
+echo '{"bf16": {"enabled": true}}' >all.json
+tune_row() { # NAME OF A RELEASED MODEL: a row of the table
+    local way
+    for way in all lora qlora; do
+        "$sifr" plan --config $way.json --model "$1" --seq-length 1024 \
+            --per-device-train-batch-size 1 --recompute unit --host-memory 2TiB \
+            --machine examples/eight_cores.json --threads 8 --isa avx2 --json >$way.out
+    done
+    awk -v name="${1#*/}" '
+        FNR == 1 { way++ }
+        /^  "peak_bytes":/ { peak[way] = $2 / 2^30 }
+        /^  "baseline_bytes":/ { base[way] = $2 / 2^30 }
+        /"step_s":/ && !step[way] { step[way] = $2 + 0 }
+        END {
+            split("all weights,LoRA,QLoRA", said, ",")
+            split("24 64 128", sizes, " ")
+            printf "| %s | %.1f GiB | %.1f GiB | %.1f GiB", name, peak[1], peak[2], peak[3]
+            for (s = 1; s <= 3; s++) {
+                for (w = 1; w <= 3 && peak[w] + base[w] > sizes[s]; w++) continue
+                if (w > 3) printf " | -"
+                else printf " | %s, %.3g tokens/s", said[w], 1024 / step[w]
+            }
+            print " |"
+        }' all.out lora.out qlora.out
+}
+{
+    echo '| model | all weights | LoRA | QLoRA | in 24 GB | in 64 GB | in 128 GB |'
+    echo '|---|---|---|---|---|---|---|'
+    tune_row google/gemma-4-31B
+    tune_row google/gemma-4-12B
+    tune_row LiquidAI/LFM2-2.6B
+    tune_row LiquidAI/LFM2-1.2B
+    tune_row LiquidAI/LFM2-700M
+    tune_row LiquidAI/LFM2-350M
+} | put sizes tune-new-models
+takes tune-new-models --config qlora.json --model gemma-4-12B --seq-length 1024 \
+    --per-device-train-batch-size 1 --recompute unit --host-memory 24GiB
