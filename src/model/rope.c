@@ -81,11 +81,12 @@ static sifr_status read_rotary_dim(const rope_reader *at) {
     at->out->rotary_dim = (int64_t)((double)at->head_dim * part);
     int64_t least = at->out->kind == MODEL_ROPE_DYNAMIC ? 4 : 2;
     if (at->out->rotary_dim % 2 == 0 && at->out->rotary_dim >= least) return SIFR_OK;
-    return base_fail(at->r->error, SIFR_USAGE,
-                     "%s: %lld of a head's %lld elements have rotary positions, which turn pairs: "
-                     "an even number of at least %lld is needed",
-                     at->r->name, (long long)at->out->rotary_dim, (long long)at->head_dim,
-                     (long long)least);
+    return base_fail(
+        at->r->error, SIFR_USAGE,
+        "%s: %lld of a head's %lld elements have rotary positions "
+        "(\"partial_rotary_factor\"), which turn pairs: an even number of at least %lld "
+        "is needed",
+        at->r->name, (long long)at->out->rotary_dim, (long long)at->head_dim, (long long)least);
 }
 
 /* A key of the top level goes before the one in the object. */
