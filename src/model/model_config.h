@@ -29,6 +29,7 @@ typedef enum model_activation_kind {
 typedef enum model_norm_kind {
     MODEL_RMS_NORM,
     MODEL_RMS_NORM_PLUS_ONE,  /* multiplies by 1 + weight */
+    MODEL_RMS_NORM_BARE,      /* without a weight */
     MODEL_LAYER_NORM,         /* with a bias */
     MODEL_LAYER_NORM_PLAIN,   /* without */
     MODEL_LAYER_NORM_BARE,    /* without a weight, too */

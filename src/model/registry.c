@@ -30,7 +30,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_cwm,         &model_architecture_phi,
     &model_architecture_stablelm,    &model_architecture_glm,
     &model_architecture_vaultgemma,  &model_architecture_nemotron,
-    &model_architecture_olmo,
+    &model_architecture_olmo,        &model_architecture_nanochat,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

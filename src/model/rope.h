@@ -23,7 +23,7 @@ typedef enum model_rope_kind {
 
 /* The rule. It has no padding: equal rules have equal bytes. */
 typedef struct model_rope {
-    double theta, factor; /* factor: 1 where the kind has none */
+    double theta, factor; /* factor: 1 where the kind has none; -1: they turn the other way */
     double max_position, original_max_position;
     double low_freq_factor, high_freq_factor; /* llama3 */
     double beta_fast, beta_slow;              /* yarn */

@@ -67,7 +67,7 @@ double model_rope_frequency(const model_rope *rope, int64_t length, int64_t i) {
     case MODEL_ROPE_DYNAMIC:
         break;
     }
-    return f;
+    return rope->factor < 0 ? -f : f;
 }
 
 double model_rope_scale(const model_rope *rope, int64_t position) {

@@ -43,4 +43,4 @@ for folder in "$SOURCE"/tests/golden/dense/models/*; do
     same whole tiles
     count=$((count + 1))
 done
-[ $count -ge 17 ] || fail "only $count folders"
+[ $count -ge 18 ] || fail "only $count folders"

@@ -184,6 +184,7 @@ static const cut_row cuts[] = {
     {"internvl", 0, 7},
     {"glm4v", 2, 6},
     {"lfm2_vl", 6, 12},
+    {"nanochat", 4, 12},
 };
 enum { CUTS = sizeof cuts / sizeof *cuts };
 

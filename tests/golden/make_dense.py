@@ -95,6 +95,9 @@ def cases():
             **SMALL, head_dim=8, attention_bias=True, mlp_bias=True)),
         case("olmo", "OlmoForCausalLM", t.OlmoConfig(
             **{**SMALL, "hidden_size": 12, "pad_token_id": 1}, clip_qkv=1.3), masked=True),
+        case("nanochat", "NanoChatForCausalLM", t.NanoChatConfig(
+            **{**SMALL, **TWO, "hidden_size": 12, "pad_token_id": 1}, attention_bias=True,
+            final_logit_softcapping=2.5, rope_parameters=rope())),
     ]
 
 

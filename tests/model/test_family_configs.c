@@ -167,6 +167,9 @@ static const struct {
     {"glm", "\"sliding_window\": 64", "\"sliding_window\": 64"},
     {"olmo", "\"clip_qkv\": -8", "\"clip_qkv\" is -8"},
     {"olmo", "\"clip_qkv\": \"8\"", "clip_qkv"},
+    {"nanochat", "\"final_logit_softcapping\": -1", "\"final_logit_softcapping\" is -1"},
+    {"nanochat", "\"rope_parameters\": {\"rope_type\": \"linear\", \"factor\": 2}",
+     "supported rope types of nanochat"},
     {"nemotron", "\"norm_eps\": \"1e-5\"", "norm_eps"},
     {"vaultgemma", "\"attn_logit_softcapping\": -1", "\"attn_logit_softcapping\" is -1"},
 };

@@ -31,6 +31,7 @@ static const char *const expected[] = {
     "glm",
     "nemotron",
     "olmo",
+    "nanochat",
 };
 
 static void every_folder(golden_run_check check) {

@@ -152,6 +152,7 @@ static sifr_value add_norm(const decoder *d, sifr_value x, const char *name, int
     bool layer = c->norm >= MODEL_LAYER_NORM;
     bool plus_one = c->norm == MODEL_RMS_NORM_PLUS_ONE || c->norm == MODEL_LAYER_NORM_PLUS_ONE;
     sifr_norm_args args = {.x = x, .epsilon = c->norm_eps, .plus_one = plus_one, .heads = groups};
+    if (c->norm == MODEL_RMS_NORM_BARE) return sifr_rms_norm(d->model, args);
     if (c->norm == MODEL_LAYER_NORM_BARE) return sifr_layer_norm(d->model, args);
     snprintf(text, sizeof text, "%s.weight", name);
     /* transformers begins with 1 in Nemotron's as well. */
