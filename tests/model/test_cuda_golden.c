@@ -84,11 +84,12 @@ static void families(void **state) {
     run("gemma4/", "gemma4_text", GOLDEN_BF16, false);
 }
 
-/* A bias of the logits, clipped values, norms of each head. */
+/* A bias of the logits, clipped values, norms of each head, rotation the other way. */
 static void dense(void **state) {
     (void)state;
     run("dense/", "phi", GOLDEN_FP32, false);
     run("dense/", "olmo", GOLDEN_BF16, false);
+    run("dense/", "nanochat", GOLDEN_FP32, false);
     run("dense/", "cohere-norms", GOLDEN_FP32, false);
 }
 
