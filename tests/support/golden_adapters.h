@@ -13,7 +13,6 @@ void golden_adapters_run(const char *results, size_t least, const char *folder);
 
 /* The same on the CPU by `tensors` tensor ranks, which are threads. Losses and norms may be off by
  * 1e-5 and 1e-4 there. */
-void golden_adapters_divide(const char *results, size_t least, const char *folder,
-                            int32_t tensors);
+void golden_adapters_divide(const char *results, size_t least, const char *folder, int32_t tensors);
 
 #endif
