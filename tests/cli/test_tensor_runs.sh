@@ -58,6 +58,10 @@ train quantised 2
 zero '"zero_quantized_weights": true, "zero_hpz_partition_size": 2'
 train both 8
 same both quantised
+mkdir -p swap
+zero '"offload_optimizer": {"device": "nvme", "nvme_path": "swap"}' # state on disk: the same bits
+train swapped 4
+same swapped two
 ! cmp -s quantised/model.safetensors two/model.safetensors || fail "8 bits change nothing"
 
 settings 4 0 # two kv heads: attention is whole, the MLP is cut
@@ -129,6 +133,11 @@ refused 2 ', "activation_checkpointing": {"partition_activations": true}' 'parti
 refused 2 '' 'DoRA (use_dora) of .* is not supported with tensor ranks yet' \
     --lora '{"r": 4, "use_dora": true}'
 refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1
+zero '"offload_param": {"device": "nvme", "nvme_path": "swap"}'
+"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "offload: it runs"
+grep -q 'offload of parameters, gradients or activations is not supported with 2 tensor' err ||
+    fail "offload: $(cat err)"
+settings 2 0
 sed -i 's/"type": "AdamW"/"type": "Lamb"/' ds.json
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "Lamb: it runs"
 grep -q 'an optimizer that reads whole weights is not supported with 2 tensor ranks yet' err ||

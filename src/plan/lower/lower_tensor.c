@@ -68,9 +68,10 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t n, sifr_error *erro
 
 /* --- what they go with --- */
 
+/* State of the optimizer may be anywhere. */
 static bool is_offloaded(const sifr_offload *o) {
-    return o->optimizer.device != SIFR_TIER_NONE || o->param.device != SIFR_TIER_NONE ||
-           o->gradients != SIFR_TIER_NONE || o->activations != SIFR_TIER_NONE;
+    return o->param.device != SIFR_TIER_NONE || o->gradients != SIFR_TIER_NONE ||
+           o->activations != SIFR_TIER_NONE;
 }
 
 /* Optimizers that see an element at a time work on any part of a weight. */
@@ -84,12 +85,13 @@ static bool sees_weights(const sifr_settings *step) {
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
     bool contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
-    return contexts                                ? "context ranks are"
-           : generates                             ? "generation is"
-           : is_offloaded(&settings->step.offload) ? "offloaded state is"
-           : sees_weights(&settings->step)         ? "an optimizer that reads whole weights is"
-           : model->objective.row                  ? "a loss other than the labels' is"
-                                                   : NULL;
+    return contexts    ? "context ranks are"
+           : generates ? "generation is"
+           : is_offloaded(&settings->step.offload)
+               ? "offload of parameters, gradients or activations is"
+           : sees_weights(&settings->step) ? "an optimizer that reads whole weights is"
+           : model->objective.row          ? "a loss other than the labels' is"
+                                           : NULL;
 }
 
 sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
