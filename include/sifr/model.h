@@ -227,6 +227,8 @@ SIFR_API sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope);
 SIFR_API sifr_value sifr_clip(sifr_model *model, sifr_value x, double limit);
 /* silu(gate) * up */
 SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
+/* sigmoid(gate) * up */
+SIFR_API sifr_value sifr_sigmoid_gate(sifr_model *model, sifr_value gate, sifr_value up);
 /* gelu(gate) * up; exact: by erf, else by tanh */
 SIFR_API sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact);
 SIFR_API sifr_value sifr_add(sifr_model *model, sifr_value a, sifr_value b);

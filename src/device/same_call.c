@@ -155,6 +155,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_TANH_BACKWARD:
     case DEVICE_SILU_GATE:
     case DEVICE_SILU_GATE_BACKWARD:
+    case DEVICE_SIGMOID_GATE:
+    case DEVICE_SIGMOID_GATE_BACKWARD:
     case DEVICE_ADD:
     case DEVICE_MULTIPLY:
     case DEVICE_MULTIPLY_BACKWARD:

@@ -113,6 +113,10 @@ static void silu_gate_reference(const device_call *call, const op_values *v) {
     FOR_ALL(i) v->y[i] = v->x[0][i] / (1 + exp(-v->x[0][i])) * v->x[1][i];
 }
 
+static void sigmoid_gate_reference(const device_call *call, const op_values *v) {
+    FOR_ALL(i) v->y[i] = v->x[1][i] / (1 + exp(-v->x[0][i]));
+}
+
 static void scale_reference(const device_call *call, const op_values *v) {
     double factor = (double)call->attributes.scale.factor;
     if (call->attributes.scale.round_factor && call->y.dtype == BASE_BF16) factor = 34;
@@ -363,6 +367,16 @@ static const op_case elements[] = {
          .error_fp32 = 16,                                                                         \
          .low = -100,                                                                              \
          .high = 100},                                                                             \
+        {.name = "sigmoid gate",                                                                   \
+         .forward = DEVICE_SIGMOID_GATE,                                                           \
+         .backward = DEVICE_SIGMOID_GATE_BACKWARD,                                                 \
+         .shape = binary_shape,                                                                    \
+         .reference = sigmoid_gate_reference,                                                      \
+         .reads = OP_X0 | OP_X1,                                                                   \
+         .wants = OP_X0 | OP_X1,                                                                   \
+         .rows = r,                                                                                \
+         .columns = n,                                                                             \
+         .error_fp32 = 16},                                                                        \
         {.name = "gelu gate, tanh",                                                                \
          .forward = DEVICE_GELU_GATE,                                                              \
          .backward = DEVICE_GELU_GATE_BACKWARD,                                                    \

@@ -13,6 +13,16 @@ const model_op model_op_silu_gate = {
     .layout = MODEL_LAYOUT_PARTS,
 };
 
+const model_op model_op_sigmoid_gate = {
+    .name = "sigmoid_gate",
+    .forward = DEVICE_SIGMOID_GATE,
+    .backward = DEVICE_SIGMOID_GATE_BACKWARD,
+    .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1,
+    .gradients = 3,
+    .by_row = true,
+    .layout = MODEL_LAYOUT_PARTS,
+};
+
 const model_op model_op_gelu_gate = {
     .name = "gelu_gate",
     .forward = DEVICE_GELU_GATE,
@@ -62,6 +72,11 @@ static sifr_value add_binary(sifr_model *model, model_node node, sifr_value a, s
 sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up) {
     BASE_ENTER_OR((sifr_value){0}, model);
     return add_binary(model, model_make_node(&model_op_silu_gate), gate, up);
+}
+
+sifr_value sifr_sigmoid_gate(sifr_model *model, sifr_value gate, sifr_value up) {
+    BASE_ENTER_OR((sifr_value){0}, model);
+    return add_binary(model, model_make_node(&model_op_sigmoid_gate), gate, up);
 }
 
 sifr_value sifr_gelu_gate(sifr_model *model, sifr_value gate, sifr_value up, bool exact) {

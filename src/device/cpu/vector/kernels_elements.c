@@ -79,6 +79,9 @@ static void forward(const device_call *c, int64_t r, int64_t at, int64_t n, cons
     case DEVICE_SILU_GATE:
         LANES_EACH(i, n) y[i] = a[i] * lanes_sigmoid(a[i]) * b[i];
         return;
+    case DEVICE_SIGMOID_GATE:
+        LANES_EACH(i, n) y[i] = lanes_sigmoid(a[i]) * b[i];
+        return;
     case DEVICE_GELU_GATE:
         if (attributes->gelu.exact) {
             LANES_EACH(i, n) y[i] = gelu_erf(a[i]) * b[i];
@@ -156,6 +159,14 @@ static void backward(const device_call *c, int64_t r, int64_t at, int64_t n, con
             float sigmoid = a[i] < 0.0f ? other : s, scaled = g[i] * b[i], dv = g[i] * a[i];
             u[i] = scaled * (sigmoid + a[i] * (s * other));
             v[i] = dv * sigmoid;
+        }
+        return;
+    case DEVICE_SIGMOID_GATE_BACKWARD:
+        LANES_EACH(i, n) {
+            float e = lanes_exp(-fabsf(a[i])), s = 1.0f / (1.0f + e), other = e * s;
+            float du = g[i] * b[i] * (s * other), dv = g[i] * (a[i] < 0.0f ? other : s);
+            u[i] = du;
+            v[i] = dv;
         }
         return;
     case DEVICE_GELU_GATE_BACKWARD:
