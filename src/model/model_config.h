@@ -56,11 +56,17 @@ typedef enum model_problem {
 
 /* How a layer differs from the plain one: bits. */
 enum {
-    MODEL_LAYER_WINDOW = 1,     /* attention sees sliding_window keys */
-    MODEL_LAYER_NO_ROPE = 2,    /* no rotary positions */
-    MODEL_LAYER_LOCAL_ROPE = 4, /* those of local_rope */
-    MODEL_LAYER_CONVOLUTION = 8 /* a short convolution in place of attention */
+    MODEL_LAYER_WINDOW = 1,      /* attention sees sliding_window keys */
+    MODEL_LAYER_NO_ROPE = 2,     /* no rotary positions */
+    MODEL_LAYER_LOCAL_ROPE = 4,  /* those of local_rope */
+    MODEL_LAYER_CONVOLUTION = 8, /* a short convolution in place of attention */
+    MODEL_LAYER_LINEAR = 16      /* linear attention: the gated delta rule */
 };
+
+/* Heads of linear attention: a key head serves as many value heads as there are for each. */
+typedef struct model_linear_heads {
+    int64_t keys, values, key_dim, value_dim;
+} model_linear_heads;
 
 /* What DeBERTa adds. */
 typedef struct model_deberta {
@@ -113,12 +119,13 @@ typedef struct model_config {
     bool attention_bias; /* on q, k and v */
     bool output_bias;    /* on o */
     bool mlp_bias;
-    bool parallel_residual;   /* attention and MLP have the same input */
-    bool head_norms;          /* norms of each query and key, where a family may lack them */
-    int64_t convolution_size; /* tokens that a layer's short convolution sees */
-    bool convolution_bias;    /* there, and on the products around it */
-    double qkv_limit;         /* what q, k and v are clipped to */
-    double attention_scale;   /* of scores; 0: 1/sqrt(head_dim) */
+    bool parallel_residual;    /* attention and MLP have the same input */
+    bool head_norms;           /* norms of each query and key, where a family may lack them */
+    int64_t convolution_size;  /* tokens that a layer's short convolution sees */
+    bool convolution_bias;     /* there, and on the products around it */
+    model_linear_heads linear; /* of layers with linear attention */
+    double qkv_limit;          /* what q, k and v are clipped to */
+    double attention_scale;    /* of scores; 0: 1/sqrt(head_dim) */
     double attention_softcap;
     double embedding_scale, residual_scale, logit_scale;
     bool embedding_scale_rounded; /* to the type of the activations */

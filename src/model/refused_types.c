@@ -50,7 +50,7 @@ static const struct {
     {"longcat_flash", experts},
     {"kimi*", experts},
     {"qwen3_next", states},
-    {"qwen3_5*", states},
+    {"qwen3_5_moe*", experts},
     {"olmo_hybrid", states},
     {"mamba*", states},
     {"falcon_mamba", states},

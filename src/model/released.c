@@ -57,6 +57,24 @@ static const char gemma4_12b[] =
     "{\"model_type\": \"lfm2_vl\", \"architectures\": [\"Lfm2VlForConditionalGeneration\"], "      \
     "\"tie_word_embeddings\": true, \"text_config\": {" text "}}"
 
+/* Of dense Qwen 3.5 models: what all have, and what differs. */
+#define QWEN3_5(hidden, inner, layers, heads, kv_heads, value_heads, tied)                         \
+    "{\"model_type\": \"qwen3_5\", \"architectures\": [\"Qwen3_5ForConditionalGeneration\"], "     \
+    "\"tie_word_embeddings\": " tied ", \"text_config\": {\"model_type\": \"qwen3_5_text\", "      \
+    "\"vocab_size\": 248320, \"head_dim\": 256, \"max_position_embeddings\": 262144, "             \
+    "\"full_attention_interval\": 4, \"linear_num_key_heads\": 16, \"linear_key_head_dim\": 128, " \
+    "\"linear_value_head_dim\": 128, \"linear_conv_kernel_dim\": 4, \"rms_norm_eps\": 1e-06, "     \
+    "\"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 10000000, "                 \
+    "\"partial_rotary_factor\": 0.25}, \"hidden_size\": " hidden ", \"intermediate_size\": " inner \
+    ", \"num_hidden_layers\": " layers ", \"num_attention_heads\": " heads                         \
+    ", \"num_key_value_heads\": " kv_heads ", \"linear_num_value_heads\": " value_heads "}}"
+
+static const char qwen3_5_0_8b[] = QWEN3_5("1024", "3584", "24", "8", "2", "16", "true");
+static const char qwen3_5_2b[] = QWEN3_5("2048", "6144", "24", "8", "2", "16", "true");
+static const char qwen3_5_4b[] = QWEN3_5("2560", "9216", "32", "16", "4", "32", "true");
+static const char qwen3_5_9b[] = QWEN3_5("4096", "12288", "32", "16", "4", "32", "false");
+static const char qwen3_5_27b[] = QWEN3_5("5120", "17408", "64", "24", "4", "48", "false");
+
 static const struct {
     const char *name, *config;
 } released[] = {
@@ -74,6 +92,11 @@ static const struct {
     {"LiquidAI/LFM2-VL-450M", LFM2_VL(LFM2_350M)},
     {"LiquidAI/LFM2-VL-1.6B", LFM2_VL(LFM2_1200M)},
     {"LiquidAI/LFM2-VL-3B", LFM2_VL(LFM2_2600M)},
+    {"Qwen/Qwen3.5-0.8B", qwen3_5_0_8b},
+    {"Qwen/Qwen3.5-2B", qwen3_5_2b},
+    {"Qwen/Qwen3.5-4B", qwen3_5_4b},
+    {"Qwen/Qwen3.5-9B", qwen3_5_9b},
+    {"Qwen/Qwen3.5-27B", qwen3_5_27b},
 };
 
 enum { COUNT = sizeof released / sizeof *released };

@@ -176,7 +176,7 @@ static sifr_status read_llama3(const rope_reader *at) {
 
 /* Keys of models that are not built. */
 static sifr_status check_members(const rope_reader *at) {
-    if (model_member(at->object, "mrope_section"))
+    if (model_member(at->object, "mrope_section") && !model_reads(at->r, "mrope_section"))
         return model_refuse(at->r, at->key,
                             "positions are one number, not several (mrope_section)");
     double *beta = &at->out->query_beta;

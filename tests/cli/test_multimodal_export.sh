@@ -3,7 +3,7 @@
 # config with a tower: of both the file must be the same.
 . "$SOURCE/tests/support/expect.sh"
 
-for name in gemma3 gemma4 gemma4_unified qwen3_vl qwen2_5_vl smolvlm mistral3 lfm2_vl glm4v; do
+for name in gemma3 gemma4 gemma4_unified qwen3_vl qwen2_5_vl qwen3_5 smolvlm mistral3 lfm2_vl glm4v; do
     folder=$SOURCE/tests/golden/multimodal/models/$name
     [ -e "$folder" ] || folder=$SOURCE/tests/golden/gemma4/models/$name
     rm -rf base text
@@ -15,7 +15,8 @@ for name in gemma3 gemma4 gemma4_unified qwen3_vl qwen2_5_vl smolvlm mistral3 lf
     plain=$("$SIFR" inspect text | sed -n 's/^ *model_type *//p')
     case $name:$plain in
     gemma3:gemma3_text | gemma4:gemma4_text | gemma4_unified:gemma4_unified_text | qwen3_vl:qwen3 | \
-        qwen2_5_vl:qwen2 | smolvlm:llama | mistral3:ministral3 | glm4v:glm4 | lfm2_vl:lfm2) ;;
+        qwen2_5_vl:qwen2 | qwen3_5:qwen3_5_text | smolvlm:llama | mistral3:ministral3 | \
+        glm4v:glm4 | lfm2_vl:lfm2) ;;
     *) fail "$name became $plain" ;;
     esac
     "$SIFR" inspect text | grep -o '^  [a-z_.0-9]*\.\(weight\|bias\|layer_scalar\)' >names

@@ -39,6 +39,11 @@ static const char *const types[] = {
     "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"intermediate_size\": 48, "
     "\"full_attn_idxs\": [1], \"block_multiple_of\": 4, \"conv_bias\": true, "
     "\"pad_token_id\": null, ",
+    /* the gated delta rule, in the first layer alone */
+    "{\"model_type\": \"qwen3_5_text\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 2, \"num_key_value_heads\": 1, \"intermediate_size\": 48, "
+    "\"head_dim\": 16, \"full_attention_interval\": 2, \"linear_num_key_heads\": 2, "
+    "\"linear_num_value_heads\": 4, \"linear_key_head_dim\": 6, \"linear_value_head_dim\": 7, ",
     /* a part of each head turns */
     "{\"model_type\": \"gpt_neox\", \"hidden_size\": 32, \"num_hidden_layers\": 2, "
     "\"num_attention_heads\": 4, \"intermediate_size\": 48, ",

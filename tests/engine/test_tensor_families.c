@@ -116,6 +116,8 @@ static const cut_row cuts[] = {
     {"ministral3", 14, 14},
     {"lfm2", 13, 17},
     {"lfm2-four", 6, 12},
+    {"qwen3_5_text", 9, 23},
+    {"qwen3_5_text-three", 6, 15},
     {"bert", 4, 13},
     {"bert-untied", 2, 7},
     {"distilbert", 4, 13},

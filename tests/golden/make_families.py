@@ -29,7 +29,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 FOLDER = os.path.join(HERE, "families")
 
 m.MODELS, m.RESULTS = os.path.join(FOLDER, "models"), os.path.join(FOLDER, "results")
-m.LENGTH, m.STEPS, m.VOCABULARY = 40, 5, 53
+LENGTH = 40
+m.LENGTH, m.STEPS, m.VOCABULARY = LENGTH, 5, 53
 
 # Sizes are odd on purpose: a head of its own size, few key heads, windows that are shorter than the
 # sequences, caps that bite, multipliers far from 1.
@@ -115,6 +116,21 @@ def cases():
             **{**SMALL, "num_key_value_heads": 1}, pad_token_id=0, full_attn_idxs=[1],
             conv_L_cache=4, block_auto_adjust_ff_dim=False, norm_eps=1e-4,
             tie_word_embeddings=False)),
+        # Longer than one chunk of the delta rule. Results of few columns may be near 0, where a norm
+        # with a small epsilon is too curved for long differences.
+        case("qwen3_5_text", t.Qwen3_5TextConfig(
+            **{**SMALL, "num_hidden_layers": 3, "hidden_size": 20}, head_dim=12,
+            layer_types=["linear_attention", "full_attention", "linear_attention"],
+            linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6,
+            linear_value_head_dim=5, attention_bias=True, rms_norm_eps=0.02,
+            rope_parameters=dict(rope_type="default", rope_theta=700.0, partial_rotary_factor=0.5,
+                                 mrope_section=[1, 1, 1], mrope_interleaved=True)),
+             masked=True, length=75, h=2e-7),
+        case("qwen3_5_text-three", t.Qwen3_5TextConfig(
+            **{**SMALL, "num_key_value_heads": 1}, head_dim=8, full_attention_interval=2,
+            linear_conv_kernel_dim=3, linear_num_key_heads=1, linear_num_value_heads=3,
+            linear_key_head_dim=10, linear_value_head_dim=7, pad_token_id=3, rms_norm_eps=0.02,
+            tie_word_embeddings=True), h=2e-7),
     ]
 
 
@@ -151,6 +167,7 @@ def weights(case, model):
     """Values of which each matters, as the files hold them (float32)."""
     g = m.generator(case["name"], "weights")
     gemma = case["config"].model_type.startswith("gemma")
+    qwen3_5 = case["config"].model_type.startswith("qwen3_5")
     for name, p in model.named_parameters():
         draw = torch.randn(p.shape, generator=g, dtype=torch.float64)
         if p.dim() >= 2:
@@ -159,8 +176,11 @@ def weights(case, model):
                 1.3 * draw / math.sqrt(p.shape[-1]))
         elif name.endswith("bias"):
             value = 0.2 * draw
-        else:  # Gemma multiplies by 1 + w
-            value = 0.3 * draw + (0 if gemma else 1)
+        elif name.endswith("A_log"):  # states that last
+            value = draw - 2
+        else:  # Gemma multiplies by 1 + w, as Qwen 3.5 does but for one norm
+            plus_one = gemma or (qwen3_5 and not name.endswith("linear_attn.norm.weight"))
+            value = 0.3 * draw + (0 if plus_one else 1)
         yield p, value.to(torch.float32)
 
 
@@ -183,6 +203,8 @@ def zero_ranges(model, config):
     elements that are not rotated have no gradient."""
     part = config.rope_parameters.get("partial_rotary_factor", 1.0) if config.rope_parameters else 1
     if part == 1.0 or not isinstance(part, float):
+        return []
+    if config.model_type == "qwen3_5_text":  # there a norm is between
         return []
     head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     turned, out = int(head * part), []
@@ -260,6 +282,7 @@ def main():
             continue
         shutil.rmtree(os.path.join(m.MODELS, name), ignore_errors=True)
         torch.manual_seed(m.seed_of(name, "torch"))
+        m.LENGTH = case.get("length", LENGTH)
         write_folder(case)
         listing.append({"name": name, "results": name, "dtype": "float32",
                         "parameters": m.results_of(case)})

@@ -275,7 +275,8 @@ def check_finite_difference(case, model, data, g):
     """The float64 graph has no float32 in it: a central difference along a random direction."""
     direction = {n: torch.randn(p.shape, generator=generator(case["name"], "direction" + n),
                                 dtype=torch.float64) for n, p in model.named_parameters()}
-    expected, h, ends = sum(float((g[n] * d).sum()) for n, d in direction.items()), 1e-6, []
+    h, ends = case.get("h", 1e-6), []
+    expected = sum(float((g[n] * d).sum()) for n, d in direction.items())
     for sign in (1, -1):
         for n, p in model.named_parameters():
             p.data += sign * h * direction[n]

@@ -77,6 +77,18 @@ def cases():
             vision_config={**qwen, "num_position_embeddings": 4, "deepstack_visual_indexes": [0]},
             image_token_id=IMAGE, video_token_id=IMAGE + 1, tie_word_embeddings=True),
             t.Qwen3VLForConditionalGeneration),
+        case("qwen3_5", t.Qwen3_5Config(
+            text_config={**TEXT, "head_dim": 8, "num_hidden_layers": 2,
+                         "layer_types": ["linear_attention", "full_attention"],
+                         "linear_num_key_heads": 1, "linear_num_value_heads": 2,
+                         "linear_key_head_dim": 4, "linear_value_head_dim": 6,
+                         "rms_norm_eps": 0.02,
+                         "rope_parameters": {**MROPE, "mrope_section": [1, 1, 0],
+                                             "mrope_interleaved": True,
+                                             "partial_rotary_factor": 0.5}},
+            vision_config={**qwen, "num_position_embeddings": 4},
+            image_token_id=IMAGE, video_token_id=IMAGE + 1, tie_word_embeddings=True),
+            t.Qwen3_5ForConditionalGeneration, h=2e-7),
         case("smolvlm", t.SmolVLMConfig(
             text_config={**TEXT, "model_type": "llama", "pad_token_id": 3, "rms_norm_eps": 1e-5},
             vision_config=SEES, image_token_id=IMAGE, scale_factor=1),
@@ -130,6 +142,7 @@ class Text:
 def weights(case, whole):
     g = m.generator(case["name"], "weights")
     gemma = case["config"].model_type.startswith("gemma")
+    qwen3_5 = case["config"].model_type.startswith("qwen3_5")
     for name, p in whole.named_parameters():
         draw = torch.randn(p.shape, generator=g, dtype=torch.float64)
         if p.dim() >= 2:
@@ -138,8 +151,11 @@ def weights(case, whole):
                 1.3 * draw / math.sqrt(p.shape[-1]))
         elif name.endswith("bias"):
             value = 0.2 * draw
-        else:  # Gemma multiplies by 1 + w
-            value = 0.3 * draw + (0 if gemma else 1)
+        elif name.endswith("A_log"):  # states that last
+            value = draw - 2
+        else:  # Gemma multiplies by 1 + w, as Qwen 3.5 does but for one norm
+            plus_one = gemma or (qwen3_5 and not name.endswith("linear_attn.norm.weight"))
+            value = 0.3 * draw + (0 if plus_one else 1)
         yield p, value.to(torch.float32)
 
 

@@ -14,10 +14,12 @@
 
 /* The folders that must open; the results of the others wait for their architecture. */
 static const char *const expected[] = {
-    "gemma",   "gemma2",        "gemma3_text", "glm4",          "gpt_neox",   "granite",
-    "llama",   "llama-dynamic", "llama-yarn",  "ministral",     "ministral3", "mistral",
-    "olmo2",   "olmo3",         "phi3",        "phi3-longrope", "qwen2",      "qwen3",
-    "smollm3", "starcoder2",    "lfm2",        "lfm2-four",
+    "gemma",      "gemma2",    "gemma3_text",  "glm4",
+    "gpt_neox",   "granite",   "llama",        "llama-dynamic",
+    "llama-yarn", "ministral", "ministral3",   "mistral",
+    "olmo2",      "olmo3",     "phi3",         "phi3-longrope",
+    "qwen2",      "qwen3",     "smollm3",      "starcoder2",
+    "lfm2",       "lfm2-four", "qwen3_5_text", "qwen3_5_text-three",
 };
 
 enum { EXPECTED = sizeof expected / sizeof *expected };

@@ -11,9 +11,9 @@
 #include "engine/handle.h"
 #include "support/golden_run.h"
 
-static const char *const expected[] = {"gemma3",     "mistral3", "mistral3-mistral",
-                                       "qwen2_5_vl", "qwen3_vl", "smolvlm",
-                                       "internvl",   "glm4v",    "lfm2_vl"};
+static const char *const expected[] = {"gemma3",   "mistral3", "mistral3-mistral", "qwen2_5_vl",
+                                       "qwen3_vl", "smolvlm",  "internvl",         "glm4v",
+                                       "lfm2_vl",  "qwen3_5"};
 
 static void every_folder(golden_run_check check) {
     golden_run_each("multimodal/", expected, sizeof expected / sizeof *expected, check);

@@ -8,7 +8,8 @@
 static void parameters(void **state) {
     (void)state;
     /* Gemma 4: 30.7 and 11.9 thousand millions, as their cards say; layer_scalar counts as well.
-     * LFM2: the numbers of its cards, which are those of the weight files. */
+     * LFM2: the numbers of its cards, which are those of the weight files.
+     * Qwen 3.5: what transformers' Qwen3_5ForCausalLM has of these sizes. */
     static const struct {
         const char *name, *spelt;
         int64_t parameters;
@@ -25,7 +26,12 @@ static void parameters(void **state) {
                  {"LFM2.5-1.2B-Instruct", "LiquidAI/LFM2.5-1.2B-Instruct", 1170340608},
                  {"LFM2-VL-450M", "LiquidAI/LFM2-VL-450M", 354483968},
                  {"LFM2-VL-1.6B", "LiquidAI/LFM2-VL-1.6B", 1170340608},
-                 {"LFM2-VL-3B", "LiquidAI/LFM2-VL-3B", 2569272320}};
+                 {"LFM2-VL-3B", "LiquidAI/LFM2-VL-3B", 2569272320},
+                 {"Qwen/Qwen3.5-0.8B", "Qwen/Qwen3.5-0.8B", 752393024},
+                 {"qwen3.5-2b", "Qwen/Qwen3.5-2B", 1881825088},
+                 {"Qwen3.5-4B", "Qwen/Qwen3.5-4B", 4205751296},
+                 {"Qwen3.5-9B", "Qwen/Qwen3.5-9B", 8953803264},
+                 {"qwen/qwen3.5-27b", "Qwen/Qwen3.5-27B", 26895998464}};
     char names[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *spelt, *text = model_released_config(cases[i].name, &spelt);

@@ -1,7 +1,7 @@
 /* Models with a tower, as transformers' classes for conditional generation have them: Gemma 3,
- * Gemma 4, Mistral Small 3 and Ministral 3, Qwen 2.5 and 3 VL, SmolVLM, InternVL and GLM-4.1V. The
- * text model of each is a plain decoder's (formats/multimodal.c says which); with text alone the
- * rest of the folder has no part in it. */
+ * Gemma 4, Mistral Small 3 and Ministral 3, Qwen 2.5 and 3 VL, Qwen 3.5, SmolVLM, InternVL and
+ * GLM-4.1V. The text model of each is a plain decoder's (formats/multimodal.c says which); with
+ * text alone the rest of the folder has no part in it. */
 #include "model/registry.h"
 
 #define LANGUAGE_MODEL "model.language_model."
@@ -23,6 +23,7 @@ MULTIMODAL(qwen2_5_vl, FORMATS_QWEN2_5_VL, "qwen2_5_vl", "Qwen2_5_VLForCondition
            LANGUAGE_MODEL);
 MULTIMODAL(qwen3_vl, FORMATS_QWEN3_VL, "qwen3_vl", "Qwen3VLForConditionalGeneration",
            LANGUAGE_MODEL);
+MULTIMODAL(qwen3_5, FORMATS_QWEN3_5, "qwen3_5", "Qwen3_5ForConditionalGeneration", LANGUAGE_MODEL);
 MULTIMODAL(smolvlm, FORMATS_SMOLVLM, "smolvlm", "SmolVLMForConditionalGeneration",
            "model.text_model.");
 MULTIMODAL(internvl, FORMATS_INTERNVL, "internvl", "InternVLForConditionalGeneration",
