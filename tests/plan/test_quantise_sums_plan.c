@@ -171,6 +171,23 @@ static void faults(void **state) {
     plan_free(s);
 }
 
+/* Two steps only where all hosts have as many ranks, and more than one, and there are several. */
+static void hosts(void **state) {
+    (void)state;
+    /* ranks, tensor ranks of them, of a host, and what comes of it */
+    static const int32_t cases[][4] = {{8, 1, 4, 4}, {8, 1, 8, 0}, {8, 1, 1, 0}, {6, 1, 4, 0},
+                                       {8, 1, 0, 0}, {8, 2, 4, 2}, {8, 2, 2, 0}, {12, 2, 3, 0}};
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        sifr_settings step = sifr_settings_defaults();
+        plan_mesh mesh;
+        sifr_error error = {0};
+        step.mesh.tensor_size = cases[n][1];
+        assert_int_equal(plan_mesh_of(&step, cases[n][0], 0, &mesh, &error), SIFR_OK);
+        plan_mesh_place_hosts(&mesh, cases[n][2]);
+        assert_int_equal(mesh.host, cases[n][3]);
+    }
+}
+
 static void expect_refused(const plan_settings *settings, const char *text) {
     plan_schedule *s = NULL;
     sifr_error error = {0};
@@ -193,6 +210,7 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(figures), cmocka_unit_test(clean),
                                        cmocka_unit_test(prices),  cmocka_unit_test(one_rank),
-                                       cmocka_unit_test(faults),  cmocka_unit_test(refused)};
+                                       cmocka_unit_test(faults),  cmocka_unit_test(hosts),
+                                       cmocka_unit_test(refused)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }
