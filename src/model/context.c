@@ -30,18 +30,23 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
                                sifr_error *error) {
     const device_attention_attributes *a = &node->attributes.attention;
     char sizes[128];
-    int32_t heads = a->heads % work->ranks ? a->heads : a->kv_heads;
-    if (a->bidirectional) return refuse(work->from, node, "attention to later tokens", error);
+    int32_t kv = a->kv_heads, ranks = work->ranks;
+    const char *unit = work->from->units[node->unit].name;
     if (a->dropout > 0) return refuse(work->from, node, "dropout of attention's scores", error);
     if (node->x[4] >= 0 || node->x[5] >= 0)
         return refuse(work->from, node, "attention with relative positions", error);
-    if (heads % work->ranks == 0) return SIFR_OK;
-    base_format_divisors(heads, sizes, sizeof sizes);
+    base_format_divisors(a->heads, sizes, sizeof sizes);
+    if (a->heads % ranks)
+        return base_fail(error, SIFR_USAGE,
+                         "context_parallel: unit %s: %d head%s not divided among %d ranks; %s%s",
+                         unit, (int)a->heads, a->heads == 1 ? " is" : "s are", (int)ranks,
+                         a->heads == 1 ? "leave them out" : "give ", a->heads == 1 ? "" : sizes);
+    if (kv % ranks == 0 || ranks % kv == 0) return SIFR_OK;
+    base_format_divisors(kv, sizes, sizeof sizes);
     return base_fail(error, SIFR_USAGE,
-                     "context_parallel: unit %s: %d %sheads are not divided among %d ranks; %s%s",
-                     work->from->units[node->unit].name, (int)heads, heads == a->heads ? "" : "kv ",
-                     (int)work->ranks, heads == 1 ? "leave them out" : "give ",
-                     heads == 1 ? "" : sizes);
+                     "context_parallel: unit %s: %d kv heads are not divided among %d ranks, nor "
+                     "are %d ranks among them; give %s",
+                     unit, (int)kv, (int)ranks, (int)ranks, sizes);
 }
 
 /* Dropout counts the elements of a micro batch from where the rank's rows begin, which are one run
@@ -67,28 +72,29 @@ static sifr_status check_model(const context_work *work, int64_t sequences, sifr
 
 /* --- values and nodes --- */
 
-/* Some heads of whole sequences, of a value with all heads of a rank's tokens. */
-static int32_t add_heads(const context_work *work, int32_t like, int32_t unit) {
-    int64_t columns = work->part->values[like].columns / work->ranks;
-    int32_t value = model_part_value(work->part, like, columns, unit);
+/* `heads` of whole sequences, of a value with all heads of a rank's tokens. */
+static int32_t add_heads(const context_work *work, const model_node *node, int32_t like,
+                         int32_t heads) {
+    int64_t columns = (int64_t)heads * node->attributes.attention.head_dim;
+    int32_t value = model_part_value(work->part, like, columns, node->unit);
     work->part->values[value].whole = true;
     return value;
 }
 
+/* Several ranks have the one kv head that their heads read where there are more ranks than that. */
 static void add_attention(const context_work *work, model_node node) {
     device_attention_attributes *a = &node.attributes.attention;
     sifr_model *part = work->part;
     int32_t rows = node.y;
+    a->heads /= work->ranks;
+    a->kv_heads = a->kv_heads < work->ranks ? 1 : a->kv_heads / work->ranks;
     for (int i = 0; i < 3; i++) {
-        int32_t heads = add_heads(work, node.x[i], node.unit);
+        int32_t heads = add_heads(work, &node, node.x[i], i == 0 ? a->heads : a->kv_heads);
         model_part_node(part, model_bare_node(&model_op_context_heads, &node, node.x[i], heads));
         node.x[i] = heads;
     }
     if (node.x[3] >= 0) part->values[node.x[3]].whole = true; /* segments */
-    if (!a->all_kv_heads) a->all_kv_heads = a->kv_heads;
-    a->heads /= work->ranks;
-    a->kv_heads /= work->ranks;
-    node.y = add_heads(work, rows, node.unit);
+    node.y = add_heads(work, &node, rows, a->heads);
     model_part_node(part, node);
     model_part_node(part, model_bare_node(&model_op_context_rows, &node, node.y, rows));
 }

@@ -1,8 +1,8 @@
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
 # Context ranks as a user starts them: losses and evaluations of one rank within 1e-5 over 20 steps,
-# on 2 and 4 context ranks; with ZeRO over data ranks beside them the bits of two; recomputation and
-# tiles change none; what each axis moved is what was planned; LoRA; packed chats; a run goes on with
-# more or fewer context ranks; the longest sequence that the planner finds; refusals by name.
+# on 2 and 4 context ranks; with ZeRO over data ranks and stages beside them the bits of two, and
+# recomputation changes none; tensor ranks; what each axis moved is what was planned; LoRA; a run goes
+# on with more or fewer context ranks; refusals by name.
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 sed 's/"num_key_value_heads": 2/"num_key_value_heads": 4/' tiny.json >wide.json
@@ -53,9 +53,17 @@ groups | grep '^contexts exchanged' | awk -v want=$want '$3 < want || $3 > want 
 settings 2 3
 train four 4
 same four two
-settings 2 3 '' ', "recompute": "unit", "tile_tokens": 1024'
+settings 2 3 '' ', "recompute": "unit"'
 train again 4
 same again two
+settings 2 2 ', "pipeline": {"stages": 2}'
+train stages 4
+same stages two
+planned
+settings 2 2 ', "tensor_parallel": {"size": 2}'
+train tensors 4
+near tensors
+planned
 settings 2 0
 train zero 4
 near zero two
@@ -104,4 +112,17 @@ refused() {
 }
 refused 3 model 'sifr.context_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
 refused 4 model 'sequences of 30 tokens are not divided among 4 ranks; give a seq_length of 28' --seq-length 30
-refused 4 narrow 'layers.0: 2 kv heads are not divided among 4 ranks; give 2'
+refused 2 model 'offloaded state is not supported with 2 context ranks yet' \
+    --offload-activations cpu
+sed -i 's/"num_key_value_heads": 4/"num_key_value_heads": 3/; s/"num_attention_heads": 4/"num_attention_heads": 6/; s/"hidden_size": 64/"hidden_size": 96/' wide.json
+"$SIFR" init --config wide.json --tokenizer tok --output six --seed 3 >/dev/null
+refused 4 six 'layers.0: 6 heads are not divided among 4 ranks; give 2, 3 or 6'
+refused 2 six 'layers.0: 3 kv heads are not divided among 2 ranks, nor are 2 ranks among them; give 3'
+settings 2 0 '' ', "tile_tokens": 0'
+sed -i 's/"size": 2/"size": 2, "kind": "gather"/' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "gather runs"
+grep -q 'context_parallel.kind is "gather", which is not supported yet' err || fail "$(cat err)"
+settings 4 1
+sed -i 's/^{/{"sequence_parallel_size": 2, /' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "two sizes run"
+grep -q 'context_parallel.size is 4 and sequence_parallel_size is 2; give one' err || fail "$(cat err)"

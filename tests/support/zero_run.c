@@ -383,6 +383,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     if (status == SIFR_OK && v->opened) status = open_codes(engine, v->coding, &config, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
+    if (status == SIFR_OK && steps < 0) fill_batch(engine, 0, v->distinct, &ids);
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, &ids, &error);
         if (status == SIFR_OK && v->evaluate_each) status = look(engine, &ids, &error);

@@ -11,7 +11,7 @@ enum {
     ZERO_MOST_STEPS = 8,
     ZERO_LENGTH = 16,
     ZERO_SEED = 5,
-    ZERO_MOST_ROWS = 256
+    ZERO_MOST_ROWS = 1024
 }; /* seed: of the first weights */
 
 typedef struct zero_variant {
@@ -33,7 +33,7 @@ typedef struct zero_variant {
     const sifr_zero *keys; /* NULL: the defaults */
     const char *freeze[3]; /* patterns; NULL: none */
     int32_t groups;        /* weights take turns in so many groups; 0: in one */
-    int steps;             /* 0: ZERO_STEPS */
+    int steps;             /* 0: ZERO_STEPS; -1: none, but an evaluation */
     double first_scale;    /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
     sifr_precision travel;           /* of gradients between ranks */

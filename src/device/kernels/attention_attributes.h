@@ -7,8 +7,6 @@
 
 typedef struct device_attention_attributes {
     int32_t heads, kv_heads, head_dim;
-    int32_t all_kv_heads; /* of the logical op, where these are some of its heads: results equal
-                             those of all; 0: these are all */
     int64_t sequences, length; /* rows = sequences x length; cached: the capacity of one sequence */
     float scale, softcap, dropout;
     int64_t window;

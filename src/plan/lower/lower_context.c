@@ -2,8 +2,9 @@
  * start is lowered alone: pass_overlap.c waits for it before what it brings is used.
  *
  * A rank has a run of each sequence's rows, with all columns. Of attention it has all rows, with a
- * run of columns. A part that one rank sends to another is a run of both, rows and columns, and
- * travels with its rows end to end. */
+ * run of columns; where there are more ranks than kv heads, neighbours have the same run of keys
+ * and values, and each a part of their gradients. A part that one rank sends to another is a run of
+ * both, rows and columns, and travels with its rows end to end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,10 +28,11 @@ typedef struct lower_parts {
     plan_action action;
     int64_t sequences, run;  /* rows of a sequence that a rank has */
     int64_t columns, length; /* of a part: columns, and values of a sequence */
+    int64_t blocks;          /* runs of columns that all columns have */
     int64_t bytes;           /* of a part */
 } lower_parts;
 
-static lower_parts parts_of(const lower_state *state, int32_t node, plan_action action,
+static lower_parts parts_of(const lower_state *state, int32_t node, plan_action action, int64_t all,
                             int64_t columns) {
     const plan_settings *settings = &state->s->settings;
     lower_parts p = {.node = node,
@@ -38,10 +40,17 @@ static lower_parts parts_of(const lower_state *state, int32_t node, plan_action 
                      .action = action,
                      .sequences = settings->step.micro_batch_size,
                      .run = plan_run_length(settings)};
-    p.columns = columns / p.ranks;
+    p.columns = columns;
+    p.blocks = all / columns;
+    base_assert(all % columns == 0 && p.blocks <= p.ranks);
     p.length = p.run * p.columns;
     p.bytes = p.sequences * p.length * state->element;
     return p;
+}
+
+/* The run of columns that a rank has. */
+static int64_t block_of(const lower_parts *p, int32_t index) {
+    return index * p->blocks / p->ranks;
 }
 
 /* Part `index` where parts lie end to end; `rows` and `columns` as a copy of it moves them. */
@@ -55,7 +64,7 @@ static lower_operand packed_part(const lower_parts *p, const lower_operand *all,
 /* Of all columns of a rank's rows, or of all rows of a rank's columns. */
 static lower_operand placed_part(const lower_state *state, const lower_parts *p,
                                  const lower_operand *all, int32_t index, bool of_columns) {
-    int64_t first = index * (of_columns ? p->columns : p->length);
+    int64_t first = of_columns ? block_of(p, index) * p->columns : index * p->length;
     lower_operand part = {.buffer = all->buffer,
                           .offset = all->offset + first * state->element,
                           .matrix = all->matrix};
@@ -70,25 +79,27 @@ static lower_operand placed_part(const lower_state *state, const lower_parts *p,
     return part;
 }
 
-static sifr_status copy(lower_state *state, const lower_parts *p, const lower_operand *x,
-                        const lower_operand *y, sifr_error *error) {
+static sifr_status copy(lower_state *state, const lower_parts *p, device_kernel kernel,
+                        const lower_operand *x, const lower_operand *y, sifr_error *error) {
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_CONVERT;
+    call.kernel = kernel;
     BASE_TRY(lower_put(state, &call, PLAN_X0, *x, error));
     BASE_TRY(lower_put(state, &call, PLAN_Y, *y, error));
     return lower_emit(state, p->action, state->model->nodes[p->node].unit, p->node, &call, NULL,
                       false, error);
 }
 
-/* Between a value and its parts end to end. */
+/* Between a value and its parts end to end. Parts of the same columns are added up. */
 static sifr_status copy_parts(lower_state *state, const lower_parts *p, const lower_operand *value,
                               bool of_columns, const lower_operand *packed, bool pack,
                               sifr_error *error) {
     for (int32_t i = 0; i < p->ranks; i++) {
         lower_operand placed = placed_part(state, p, value, i, of_columns);
         lower_operand part = packed_part(p, packed, i, placed.matrix.rows, placed.matrix.columns);
-        BASE_TRY(copy(state, p, pack ? &placed : &part, pack ? &part : &placed, error));
+        bool more = of_columns && !pack && i > 0 && block_of(p, i) == block_of(p, i - 1);
+        BASE_TRY(copy(state, p, more ? DEVICE_ACCUMULATE : DEVICE_CONVERT, pack ? &placed : &part,
+                      pack ? &part : &placed, error));
     }
     return SIFR_OK;
 }
@@ -127,7 +138,9 @@ static sifr_status start(lower_state *state, const lower_parts *p, const lower_o
 /* All rows of a rank's columns are their parts end to end where there is one sequence. */
 sifr_status lower_exchange(lower_state *state, int32_t node, plan_action action, bool heads,
                            const lower_operand *x, const lower_operand *y, sifr_error *error) {
-    lower_parts p = parts_of(state, node, action, heads ? x->matrix.columns : y->matrix.columns);
+    const device_matrix *rows = heads ? &x->matrix : &y->matrix;
+    const device_matrix *columns = heads ? &y->matrix : &x->matrix;
+    lower_parts p = parts_of(state, node, action, rows->columns, columns->columns);
     bool one = p.sequences == 1;
     lower_operand from = *x, to = *y;
     if (heads || !one) {

@@ -83,10 +83,8 @@ static bool sees_weights(const sifr_settings *step) {
 }
 
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
-    bool contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
-    return contexts    ? "context ranks are"
-           : generates ? "generation is"
+    return generates ? "generation is"
            : is_offloaded(&settings->step.offload)
                ? "offload of parameters, gradients or activations is"
            : sees_weights(&settings->step) ? "an optimizer that reads whole weights is"

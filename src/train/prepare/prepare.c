@@ -290,6 +290,10 @@ static sifr_status open_folder(train_state *t, sifr_error *error) {
     BASE_TRY(train_check_packing(t->config, &t->folder.config, error));
     t->objective = train_objective_of(t->config, t->folder.config.task);
     if (t->objective->check) BASE_TRY(t->objective->check(t->config, error));
+    if (t->objective->evaluated && t->config->step.mesh.context_size > 1)
+        return base_fail(error, SIFR_USAGE,
+                         "context_parallel: what is measured of predictions is not supported with "
+                         "context ranks yet; leave them out");
     engine_folder_warn(&t->folder, t->host->log);
     train_say_input(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));

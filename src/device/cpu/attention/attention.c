@@ -9,8 +9,7 @@
 #include "device/cpu/attention/kernels_attention.h"
 #include "device/cpu/product/kernels_matrix.h"
 
-/* With fewer kv heads of the logical op in total, tiles of the forward pass are single query heads.
- */
+/* With fewer kv heads in total, tiles of the forward pass are single query heads. */
 enum { FEW_HEADS = 16 };
 
 static const void *element(const device_matrix *m, int64_t row, int64_t column) {
@@ -169,8 +168,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
             return SIFR_OK;
         }
     }
-    int64_t all = base_max_i64(kv, call->attributes.attention.all_kv_heads);
-    if (call->kernel == DEVICE_ATTENTION && sequences * all < FEW_HEADS) run.group = 1;
+    if (call->kernel == DEVICE_ATTENTION && sequences * kv < FEW_HEADS) run.group = 1;
     host_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
     return SIFR_OK;
 }
