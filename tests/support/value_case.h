@@ -104,8 +104,8 @@ static inline value_case value_case_begin(const sifr_model *of, device *on, int3
     settings.mode = PLAN_EVALUATE;
     settings.step.gradient_accumulation_steps = 1;
     settings.mesh = value_case_mesh(rank); /* of a model that is not cut */
-    settings.mesh.ranks[PLAN_AXIS_TENSOR] = 1;
-    settings.mesh.place[PLAN_AXIS_TENSOR] = 0;
+    settings.mesh.ranks[PLAN_AXIS_TENSOR] = settings.mesh.ranks[PLAN_AXIS_CONTEXT] = 1;
+    settings.mesh.place[PLAN_AXIS_TENSOR] = settings.mesh.place[PLAN_AXIS_CONTEXT] = 0;
     assert_int_equal(plan_lower(of, on, &settings, &c.s, NULL), SIFR_OK);
     c.s->settings.mesh = value_case_mesh(rank);
     plan_empty_list(c.s);

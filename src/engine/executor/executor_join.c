@@ -49,12 +49,13 @@ static void join_batches(const engine_executor *e, void *parts) {
     }
 }
 
-/* The losses of whole sequences, of which this rank made a part. */
+/* The losses of whole sequences, of which this rank made a part. No plan of a model has context
+ * ranks where the host does not reach the numbers. */
 static void note_losses(const engine_executor *e, void *parts) {
     const plan_settings *settings = &e->schedule->settings;
     char *first = (char *)parts + executor_before_last(e);
     int64_t own = plan_mesh_place(&settings->mesh, PLAN_DATA) * plan_part_bytes(e->schedule);
-    if (plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) == 1) return;
+    if (e->parts || plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) == 1) return;
     plan_numbers *numbers = engine_buffer(e, e->schedule->numbers);
     memcpy(numbers->losses, losses_of(first + own),
            (size_t)settings->step.gradient_accumulation_steps * sizeof(double));
