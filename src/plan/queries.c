@@ -125,3 +125,13 @@ bool plan_counts_segment(const plan_schedule *s, int32_t segment) {
     return !s->model->segments[segment].replicated ||
            plan_mesh_place(&s->settings.mesh, PLAN_TENSORS) == 0;
 }
+
+bool plan_compresses(const plan_settings *settings) {
+    return settings->mode == PLAN_TRAIN &&
+           settings->step.compression.type != SIFR_COMPRESSION_NONE &&
+           plan_mesh_ranks(&settings->mesh, PLAN_DATA) > 1;
+}
+
+bool plan_runs(const plan_schedule *s, const plan_instruction *in) {
+    return in->kind == PLAN_ALL_STEPS || (in->kind == PLAN_COMPRESSED_STEPS) == s->compressed;
+}

@@ -116,7 +116,7 @@ static const cut_row cuts[] = {
     {"ministral3", 14, 14},
     {"lfm2", 13, 17},
     {"lfm2-four", 6, 12},
-    {"qwen3_5_text", 9, 23},
+    {"qwen3_5_text", 13, 23},
     {"qwen3_5_text-three", 6, 15},
     {"bert", 4, 13},
     {"bert-untied", 2, 7},
@@ -172,6 +172,7 @@ static const cut_row cuts[] = {
     {"vaultgemma", 6, 14},
     {"nemotron", 2, 6},
     {"olmo", 3, 7},
+    {"nanochat", 4, 12},
     {"gemma4_text", 4, 13},
     {"gemma4_text-published", 8, 14},
     {"gemma4_unified_text", 4, 13},
@@ -182,11 +183,11 @@ static const cut_row cuts[] = {
     {"mistral3-mistral", 3, 7},
     {"qwen2_5_vl", 3, 7},
     {"qwen3_vl", 3, 7},
+    {"qwen3_5", 6, 15},
     {"smolvlm", 3, 7},
     {"internvl", 0, 7},
     {"glm4v", 2, 6},
     {"lfm2_vl", 6, 12},
-    {"nanochat", 4, 12},
 };
 enum { CUTS = sizeof cuts / sizeof *cuts };
 

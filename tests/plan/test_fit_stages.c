@@ -209,7 +209,11 @@ static void the_largest_of_all(void **state) {
                                           &found[stage][length], &error),
                              SIFR_OK);
             assert_in_range(found[stage][length], 2, 4095);
-            assert_int_equal(found[stage][length], found[0][length]);
+            /* Scratch does not quite grow with the length (with AVX-512's products 354 tokens may
+             * take less than 353), so another way to the limit may end at a neighbour. */
+            int64_t apart = length ? found[0][1] / 64 : 0;
+            assert_in_range(found[stage][length], found[0][length] - apart,
+                            found[0][length] + apart);
             for (int64_t more = 0; more < 2; more++) {
                 plan_settings one = c.settings;
                 set(&one, found[stage][length] + more);

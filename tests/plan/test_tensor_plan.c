@@ -157,9 +157,29 @@ static void waits_fit(void **state) {
     sifr_model_free(norms);
 }
 
+/* Compressed steps have gradients in other buffers than those where parts are added up. */
+static void parts_are_not_compressed(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    model_config config = model_case_llama();
+    plan_settings settings = disk_plan_settings(1, 1, SIFR_FP32, (sifr_offload){0});
+    sifr_model *norms = NULL;
+    plan_schedule *s = NULL;
+    strcpy(config.model_type, "qwen3");
+    assert_int_equal(model_from_config(&config, &norms, &error), SIFR_OK);
+    settings.step.compression = sifr_settings_defaults().compression;
+    settings.step.compression.type = SIFR_POWER_SGD;
+    settings.step.mesh.tensor_size = TENSORS;
+    assert_int_equal(plan_mesh_of(&settings.step, RANKS, 0, &settings.mesh, &error), SIFR_OK);
+    assert_int_equal(plan_lower(norms, dev, &settings, &s, &error), SIFR_USAGE);
+    if (!strstr(error.message, "whose gradient tensor ranks add up")) fail_msg("%s", error.message);
+    sifr_model_free(norms);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit), cmocka_unit_test(stages_fit),
                                        cmocka_unit_test(parts_are_added_up),
+                                       cmocka_unit_test(parts_are_not_compressed),
                                        cmocka_unit_test(waits_fit)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);
 }

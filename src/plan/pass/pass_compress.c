@@ -333,7 +333,8 @@ static sifr_status rewrite(power_pass *p, sifr_error *error) {
 static sifr_status check(const plan_schedule *s, sifr_error *error) {
     const sifr_settings *o = &s->settings.step;
     const sifr_compression *c = &o->compression;
-    bool tied = false;
+    bool tied = false, parts = false;
+    for (size_t g = 0; g < s->model->segment_count; g++) parts |= s->model->segments[g].partial;
     for (size_t i = 0; i < s->instruction_count; i++) {
         const plan_instruction *in = &s->instructions[i];
         int kind = in->stream % PLAN_STREAMS;
@@ -350,8 +351,9 @@ static sifr_status check(const plan_schedule *s, sifr_error *error) {
         : plan_converts_gradients(&s->settings)  ? "a communication_data_type of 16 bits is"
         : o->offload.gradients != SIFR_TIER_NONE ? "offload_gradients is"
         : plan_mesh_ranks(&s->settings.mesh, PLAN_CONTEXTS) > 1 ? "context parallelism is"
-        : tied ? "a weight that two pipeline stages share is"
-               : NULL;
+        : tied  ? "a weight that two pipeline stages share is"
+        : parts ? "a norm or an adapter whose gradient tensor ranks add up is"
+                : NULL;
     if (!what) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "compression: %s not supported with powerSGD yet; leave one of both out",
@@ -395,16 +397,6 @@ static void release(power_pass *p) {
     free(p->owned);
     free(p->sums);
     free(p->moved);
-}
-
-bool plan_compresses(const plan_settings *settings) {
-    return settings->mode == PLAN_TRAIN &&
-           settings->step.compression.type != SIFR_COMPRESSION_NONE &&
-           plan_mesh_ranks(&settings->mesh, PLAN_DATA) > 1;
-}
-
-bool plan_runs(const plan_schedule *s, const plan_instruction *in) {
-    return in->kind == PLAN_ALL_STEPS || (in->kind == PLAN_COMPRESSED_STEPS) == s->compressed;
 }
 
 sifr_status plan_pass_compress(plan_schedule *s, sifr_error *error) {

@@ -88,29 +88,21 @@ static bool touches(const overlap_state *o, const plan_instruction *in, int32_t 
     return false;
 }
 
-/* A sum's second half begins with its wait (executor.c), and all ranks come to it before the norm,
- * whatever each has of the sum before. */
-static bool ends_sum(const overlap_state *o, const plan_instruction *in, int32_t transfer) {
-    return in->action == PLAN_NORM && o->s->instructions[transfer].action == PLAN_SUM;
-}
-
 static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sifr_error *error) {
     for (size_t p = o->pending_count; p-- > 0;) {
-        int32_t transfer = o->pending[p];
-        if (ends_sum(o, in, transfer) || touches(o, in, transfer)) BASE_TRY(wait_for(o, p, error));
+        if (touches(o, in, o->pending[p])) BASE_TRY(wait_for(o, p, error));
     }
     return SIFR_OK;
 }
 
-/* The second half of a sum begins at its wait, so all ranks must come to the waits in one order: of
- * parts of gradients before the norm, whether or not a rank has their squares. */
-static sifr_status wait_for_parts(overlap_state *o, sifr_error *error) {
+/* The second half of a sum begins at its wait (executor.c), so all ranks must come to the waits in
+ * one order: before the norm, whatever each has of the sums before. */
+static sifr_status wait_for_sums(overlap_state *o, sifr_error *error) {
     for (size_t p = 0; p < o->pending_count;) {
-        const plan_instruction *in = &o->s->instructions[o->pending[p]];
-        if (in->action != PLAN_SUM || in->segment < 0)
-            p++;
-        else
+        if (o->s->instructions[o->pending[p]].action == PLAN_SUM)
             BASE_TRY(wait_for(o, p, error));
+        else
+            p++;
     }
     return SIFR_OK;
 }
@@ -136,8 +128,8 @@ static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t eleme
 static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error *error) {
     bool transfer = plan_is_collective(in), at_once = !o->transfers->overlap_comm;
     plan_operand *operands;
+    if (in->action == PLAN_NORM) BASE_TRY(wait_for_sums(o, error));
     BASE_TRY(wait_before(o, in, error));
-    if (in->action == PLAN_NORM) BASE_TRY(wait_for_parts(o, error));
     if (transfer) {
         overlap_kind kind = kind_of(o, in, o->old.operands);
         BASE_TRY(make_space(o, kind, elements_of(o, in), error));
