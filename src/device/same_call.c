@@ -23,7 +23,8 @@ static bool same_attention(const device_attributes *a, const device_attributes *
            SAME(attention, sequences) && SAME(attention, length) && SAME(attention, scale) &&
            SAME(attention, softcap) && SAME(attention, dropout) && SAME(attention, whole_heads) &&
            SAME(attention, first_head) && SAME(attention, window) && SAME(attention, buckets) &&
-           SAME(attention, most_distance) && SAME(attention, bidirectional);
+           SAME(attention, most_distance) && SAME(attention, bidirectional) &&
+           SAME(attention, all_kv_heads);
 }
 
 static bool same_delta(const device_attributes *a, const device_attributes *b) {
@@ -56,6 +57,13 @@ static bool same_rope(const device_attributes *a, const device_attributes *b) {
 
 static bool same_embedding(const device_attributes *a, const device_attributes *b) {
     return SAME(embedding, padded) && SAME(embedding, padding) && SAME(embedding, first);
+}
+
+static bool same_linear(const device_attributes *a, const device_attributes *b) {
+    bool same = SAME(linear, transposed) && SAME(linear, whole) && SAME(linear, cut_inputs) &&
+                SAME(linear, pieces) && SAME(linear, runs);
+    for (int i = 0; i < DEVICE_LINEAR_RUNS; i++) same &= SAME(linear, run_end[i]);
+    return same;
 }
 
 static bool same_magnitude(const device_attributes *a, const device_attributes *b) {
@@ -119,7 +127,7 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
         return same_head(a, b);
     case DEVICE_LINEAR:
     case DEVICE_LINEAR_BACKWARD:
-        return SAME(linear, transposed) && SAME(linear, whole);
+        return same_linear(a, b);
     case DEVICE_MAGNITUDE:
     case DEVICE_MAGNITUDE_BACKWARD:
         return same_magnitude(a, b);
@@ -174,6 +182,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_CLEAR:
     case DEVICE_EXACT_SQUARES:
     case DEVICE_CONVERT:
+    case DEVICE_FINISH_SUM:
+    case DEVICE_FINISH_INTO:
     case DEVICE_KERNELS:
         break; /* have none */
     }

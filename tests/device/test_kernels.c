@@ -37,7 +37,7 @@ static void test_last_takes_all(void **state) {
     }
 }
 
-/* DEVICE_LINEAR has an implementation for few rows, and one for all. */
+/* DEVICE_LINEAR has an implementation for pieces, one for few rows, and one for all. */
 static void test_first_that_takes(void **state) {
     (void)state;
     sifr_error error = {0};
@@ -49,7 +49,11 @@ static void test_first_that_takes(void **state) {
                             .w[0] = {NULL, 16, 32, 32, BASE_FP32},
                             .y = {NULL, rows, 16, 16, BASE_FP32}};
         assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
-        assert_int_equal(call.implementation, rows == 1 ? 0 : 1);
+        assert_int_equal(call.implementation, rows == 1 ? 1 : 2);
+        call.attributes.linear =
+            (device_linear_attributes){.pieces = 2, .runs = 1, .run_end = {16}};
+        assert_int_equal(device_prepare(dev, &call, &error), SIFR_OK);
+        assert_int_equal(call.implementation, 0);
     }
     device_close(dev);
 }

@@ -4,6 +4,33 @@
 #include "device/check/check.h"
 #include "device/check/operands.h"
 
+/* The pieces that inputs or outputs are in. */
+static sifr_status check_pieces(const device_call *call, int64_t in, int64_t out,
+                                sifr_error *error) {
+    const device_linear_attributes *linear = &call->attributes.linear;
+    int32_t pieces = linear->pieces;
+    int64_t at = 0;
+    bool fits = (pieces == 1 || pieces == 2 || pieces == 4 || pieces == DEVICE_LINEAR_PIECES) &&
+                linear->runs >= 1 && linear->runs <= DEVICE_LINEAR_RUNS;
+    for (int32_t r = 0; fits && r < linear->runs; r++) {
+        int64_t width = linear->run_end[r] - at;
+        fits = width > 0 && width % pieces == 0;
+        at = linear->run_end[r];
+    }
+    if (fits && at == (linear->cut_inputs ? in : out)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: %d pieces in %d runs that end at %lld",
+                     device_kernel_name(call->kernel), (int)pieces, (int)linear->runs,
+                     (long long)at);
+}
+
+/* A result that is a sum over pieces may be a part of it, in FP32. */
+static base_dtype summed_type(const device_call *call, bool of_inputs, base_dtype have,
+                              base_dtype type) {
+    const device_linear_attributes *linear = &call->attributes.linear;
+    bool sum = linear->pieces > 0 && linear->cut_inputs == of_inputs;
+    return sum && have == BASE_FP32 ? BASE_FP32 : type;
+}
+
 sifr_status device_check_linear(const device_call *call, sifr_error *error) {
     bool transposed = call->attributes.linear.transposed;
     bool backward = call->kernel == DEVICE_LINEAR_BACKWARD;
@@ -18,14 +45,18 @@ sifr_status device_check_linear(const device_call *call, sifr_error *error) {
                           type, error));
     if (out < 1)
         return base_fail(error, SIFR_USAGE, "%s: w0 is empty", device_kernel_name(call->kernel));
+    if (call->attributes.linear.pieces != 0) BASE_TRY(check_pieces(call, in, out, error));
     if (!backward) {
-        BASE_TRY(device_check(call, &call->y, "y", rows, out, type, error));
+        base_dtype made = summed_type(call, true, call->y.dtype, type);
+        BASE_TRY(device_check(call, &call->y, "y", rows, out, made, error));
         if (call->w[1].dtype == BASE_NONE) return SIFR_OK;
         return device_check(call, &call->w[1], "w1", 1, out, type, error);
     }
     BASE_TRY(device_check(call, &call->dy, "dy", rows, out, type, error));
-    if (call->dx[0].dtype != BASE_NONE)
-        BASE_TRY(device_check(call, &call->dx[0], "dx0", rows, in, type, error));
+    if (call->dx[0].dtype != BASE_NONE) {
+        base_dtype made = summed_type(call, false, call->dx[0].dtype, type);
+        BASE_TRY(device_check(call, &call->dx[0], "dx0", rows, in, made, error));
+    }
     if (call->dw[0].dtype != BASE_NONE)
         BASE_TRY(device_check(call, &call->dw[0], "dw0", call->w[0].rows, call->w[0].columns,
                               BASE_FP32, error));
@@ -42,7 +73,7 @@ static sifr_status check_shape(const device_call *call, sifr_error *error) {
 
 sifr_status device_check_head_logits(const device_call *call, sifr_error *error) {
     device_call linear = *call; /* kernels share a union of attributes */
-    linear.attributes.linear.transposed = false;
+    linear.attributes.linear = (device_linear_attributes){0};
     BASE_TRY(check_shape(call, error));
     return device_check_linear(&linear, error);
 }

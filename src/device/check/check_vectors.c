@@ -159,6 +159,14 @@ sifr_status device_check_convert(const device_call *call, sifr_error *error) {
     return device_check(call, x, "x[0]", y->rows, y->columns, x->dtype, error);
 }
 
+sifr_status device_check_finish(const device_call *call, sifr_error *error) {
+    const device_matrix *y = &call->y;
+    BASE_TRY(device_check_activations(call, y, "y", error));
+    BASE_TRY(device_check(call, &call->x[0], "x[0]", y->rows, y->columns, BASE_FP32, error));
+    if (call->w[1].dtype == BASE_NONE) return SIFR_OK;
+    return device_check(call, &call->w[1], "w[1]", 1, y->columns, y->dtype, error);
+}
+
 sifr_status device_check_add_into(const device_call *call, sifr_error *error) {
     BASE_TRY(check_vector(call, &call->y, "y", error));
     return check_like(call, &call->x[0], "x[0]", &call->y, error);

@@ -7,6 +7,7 @@
 #include "device/cpu/head/head_preference.h"
 #include "device/cpu/head/head_targets.h"
 #include "device/cpu/product/linear.h"
+#include "device/cpu/product/linear_exact.h"
 #include "device/cpu/product/orthogonalise.h"
 #include "device/cpu/product/product_few.h"
 #include "device/cpu/vector/adafactor.h"

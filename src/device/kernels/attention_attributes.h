@@ -14,6 +14,8 @@ typedef struct device_attention_attributes {
     bool bidirectional;              /* not cached */
     int32_t whole_heads, first_head; /* dropout draws by heads of the whole value, of which the call
                                         may have some from first_head on; 0: it has all */
+    int32_t all_kv_heads; /* of a tensor rank's part of them: those of all ranks, which decide the
+                             tiles, and so the bits; 0: as many as kv_heads */
 } device_attention_attributes;
 
 #endif

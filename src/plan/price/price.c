@@ -14,6 +14,7 @@ static double written_too(const device_call *call) {
     switch (call->kernel) {
     case DEVICE_ADD_INTO:
     case DEVICE_ACCUMULATE:
+    case DEVICE_FINISH_INTO:
     case DEVICE_ORTHOGONALISE:
         return model_matrix_bytes(&call->y);
     default:

@@ -151,6 +151,7 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
     (void)error;
     int64_t heads = call->attributes.attention.heads, kv = call->attributes.attention.kv_heads;
     int64_t sequences = call->attributes.attention.sequences;
+    int64_t all = call->attributes.attention.all_kv_heads;
     attention_run run = {.call = call,
                          .kernels = cpu_of(dev)->set->attention,
                          .floats = kernel_floats(dev, call),
@@ -168,7 +169,8 @@ sifr_status cpu_run_attention(device *dev, const device_call *call, sifr_error *
             return SIFR_OK;
         }
     }
-    if (call->kernel == DEVICE_ATTENTION && sequences * kv < FEW_HEADS) run.group = 1;
+    if (call->kernel == DEVICE_ATTENTION && sequences * (all > 0 ? all : kv) < FEW_HEADS)
+        run.group = 1;
     host_parallel(dev->team, sequences * (heads / run.group), attention_task, &run);
     return SIFR_OK;
 }

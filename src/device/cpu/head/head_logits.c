@@ -17,8 +17,7 @@ cpu_logits_shape cpu_head_shape(const device_call *call) {
  * attributes. */
 static device_call as_linear(const device_call *call) {
     device_call linear = *call;
-    linear.attributes.linear.transposed = false;
-    linear.attributes.linear.whole = 0;
+    linear.attributes.linear = (device_linear_attributes){0};
     return linear;
 }
 

@@ -6,14 +6,12 @@
 #include "base/checked.h"
 #include "device/check/operands.h"
 #include "device/cpu/product/kernels_matrix.h"
+#include "device/cpu/product/linear_parts.h"
 #include "device/cpu/product/product_packed.h"
-#include "device/cpu/product/transpose.h"
 
 enum {
     WEIGHT_TILE = 192,       /* rows of a weight gradient in one task */
     WEIGHT_TILE_BF16 = 128,  /* likewise, with products in bf16 */
-    TRANSPOSE_COLUMNS = 64,  /* columns of an operand transposed in one task */
-    SUM_COLUMNS = 256,       /* columns of dy summed in one task */
     WIDEN_ELEMENTS = 1 << 15 /* elements converted in one task */
 };
 
@@ -167,7 +165,7 @@ static int64_t weights_scratch(const linear_plan *plan) {
         bytes = base_max_i64(bytes, cpu_pieces_scratch(&plan->pieces[i / 2]));
         if (plan->widen) bytes = base_max_i64(bytes, chunk * plan->pieces[i / 2].columns * 4);
     }
-    return plan->widen ? base_max_i64(bytes, chunk * TRANSPOSE_COLUMNS * 2) : bytes;
+    return plan->widen ? base_max_i64(bytes, cpu_transpose_scratch(chunk)) : bytes;
 }
 
 /* dx = dy w, by packed products or by tiles of rows. */
@@ -341,10 +339,6 @@ static void gradient_task(void *context, int64_t task, int thread) {
                                   thread_scratch(run, thread)));
 }
 
-static int64_t transpose_tasks(const linear_plan *plan) {
-    return (plan->transposed_columns + TRANSPOSE_COLUMNS - 1) / TRANSPOSE_COLUMNS;
-}
-
 /* Packs a piece of the operand that is not transposed. */
 static void pack_piece(linear_run *run, int64_t piece, int thread) {
     const linear_plan *plan = run->plan;
@@ -362,24 +356,6 @@ static void pack_piece(linear_run *run, int64_t piece, int thread) {
                   cpu_pieces_pack(pieces, thread, piece, from, run->scratch + plan->at_packed));
 }
 
-static void transpose_columns(linear_run *run, int64_t first, int thread) {
-    const linear_plan *plan = run->plan;
-    const device_matrix *from = &run->transposed;
-    int64_t rows = run->chunk_rows;
-    int64_t columns = base_min_i64(TRANSPOSE_COLUMNS, plan->transposed_columns - first);
-    char *to = run->scratch + plan->at_transposed + first * rows * base_dtype_bytes(plan->type);
-    if (from->dtype == BASE_FP32) {
-        run->kernels->transpose((const float *)from->data + first, rows, columns, from->stride,
-                                (float *)(void *)to, rows);
-        return;
-    }
-    uint16_t *transposed = plan->widen ? thread_scratch(run, thread) : (void *)to;
-    cpu_transpose16((const uint16_t *)from->data + first, rows, columns, from->stride, transposed,
-                    rows);
-    if (plan->widen)
-        run->kernels->widen(from->dtype, transposed, (float *)(void *)to, rows * columns);
-}
-
 /* First packs the pieces of b, which take longest, then transposes a. */
 static void arrange_task(void *context, int64_t task, int thread) {
     linear_run *run = context;
@@ -387,7 +363,8 @@ static void arrange_task(void *context, int64_t task, int thread) {
     if (task < pieces)
         pack_piece(run, task, thread);
     else
-        transpose_columns(run, (task - pieces) * TRANSPOSE_COLUMNS, thread);
+        cpu_transpose_part(run->kernels, &run->transposed, task - pieces, run->plan->widen,
+                           thread_scratch(run, thread), run->scratch + run->plan->at_transposed);
 }
 
 static int64_t weight_tasks(const linear_run *run) {
@@ -416,20 +393,6 @@ static void weight_task(void *context, int64_t task, int thread) {
                                        NULL, c, thread_scratch(run, thread)));
 }
 
-static void bias_task(void *context, int64_t task, int thread) {
-    (void)thread;
-    linear_run *run = context;
-    int64_t first = task * SUM_COLUMNS;
-    int64_t columns = base_min_i64(SUM_COLUMNS, run->plan->out - first);
-    const device_matrix *dy = &run->call->dy;
-    float *sums = (float *)run->call->dw[1].data + first;
-    for (int64_t row = 0; row < dy->rows; row += DEVICE_CPU_CHUNK)
-        run->kernels->column_sums((const char *)row_of(dy, row) +
-                                      first * base_dtype_bytes(dy->dtype),
-                                  dy->dtype, base_min_i64(DEVICE_CPU_CHUNK, dy->rows - row),
-                                  columns, dy->stride, sums, row > 0 || run->call->accumulate_dw);
-}
-
 static device_matrix rows_from(const device_matrix *m, int64_t first, int64_t rows) {
     device_matrix part = *m;
     part.data = (void *)(uintptr_t)row_of(m, first);
@@ -449,7 +412,9 @@ static void run_weights(device *dev, linear_run *run) {
         run->kept = rows_from(kept, first, run->chunk_rows);
         bool unpacked = plan->pieces[run->chunk_rest].count == 0;
         if (plan->widen && unpacked) run->kept = widened(dev, run, &run->kept, plan->at_packed);
-        host_parallel(dev->team, plan->pieces[run->chunk_rest].count + transpose_tasks(plan),
+        host_parallel(dev->team,
+                      plan->pieces[run->chunk_rest].count +
+                          cpu_transpose_parts(plan->transposed_columns),
                       arrange_task, run);
         host_parallel(dev->team, weight_tasks(run), weight_task, run);
     }
@@ -467,8 +432,7 @@ sifr_status cpu_run_linear_backward(device *dev, const device_call *call, sifr_e
                       .dx = call->dx[0],
                       .scratch = call->scratch};
     if (wants_dw) run_weights(dev, &run);
-    if (call->dw[1].dtype != BASE_NONE)
-        host_parallel(dev->team, (plan->out + SUM_COLUMNS - 1) / SUM_COLUMNS, bias_task, &run);
+    cpu_run_bias_gradient(dev, call);
     if (wants_dx && plan->packed.pieces.count > 0) {
         run_packed(dev, &run, &call->dy, &(device_matrix){0}, &call->dx[0], plan->at_w);
     } else if (wants_dx) {

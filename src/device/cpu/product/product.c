@@ -333,6 +333,10 @@ sifr_status cpu_products_keep(cpu_products *products, const void *plan, size_t s
     return status;
 }
 
+bool cpu_product_is_own(const cpu_product *product) {
+    return product->own;
+}
+
 int64_t cpu_product_scratch(const cpu_product *product) {
     return product->scratch_bytes;
 }

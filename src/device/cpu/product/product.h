@@ -38,6 +38,9 @@ void cpu_products_only_describe(cpu_products *products);
 sifr_status cpu_product_find(cpu_products *products, const cpu_product_shape *shape,
                              const cpu_product **out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether it is made by our kernels: its bits do not depend on strides. */
+bool cpu_product_is_own(const cpu_product *product);
+
 int64_t cpu_product_scratch(const cpu_product *product);      /* bytes for a run */
 int64_t cpu_product_packed_bytes(const cpu_product *product); /* 0 unless b_packed */
 
