@@ -92,6 +92,9 @@ typedef struct sifr_mesh {
     int32_t tensor_size;  /* neighbours that divide the matrices of each block among them (tensor
                              parallelism); they share a batch. A divisor of the ranks; 0 and 1: each
                              rank has whole matrices */
+    int32_t tp_exact; /* 2, 4 or 8: the same bits with every tensor_size that divides it; what it
+                         divides is computed in so many pieces. 0: bits follow from
+                         tensor_size */
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.

@@ -80,6 +80,8 @@ typedef struct model_node {
     int32_t x[DEVICE_INPUTS], w[DEVICE_WEIGHTS]; /* values and weights; -1 where none */
     int32_t y;
     bool bias_elsewhere; /* w[1] is added by another tensor rank, whose sum this rank's y joins */
+    bool summed; /* with tp_exact: y where inputs are cut, dx where outputs are, is a part of a sum
+                    over tensor ranks, in fp32, to which a bias is added once it is whole */
     device_attributes attributes; /* sequences and length are filled in by the planner */
 } model_node;
 
@@ -131,7 +133,7 @@ struct sifr_model {
     int media_count;
     /* Of a tensor rank's part of a model (shard.h): how many ranks there are, the rank's place
      * among them, and by node of the logical model the node that runs here. 0 and NULL: it is the
-     * logical model. */
+     * logical model. With tp_exact one rank has a part, too: the whole. */
     int32_t tensors, tensor_place;
     int32_t *node_at;
     int32_t contexts; /* of a context rank's part (context.h): how many ranks there are; else 0 */

@@ -13,7 +13,7 @@ typedef struct shard_work {
     const sifr_model *from;
     sifr_model *part;
     model_layouts layouts;
-    int32_t ranks, place;
+    int32_t ranks, place, exact;
     int32_t *entries; /* by value: its entry in the unit being made; -1: none yet */
 } shard_work;
 
@@ -127,9 +127,35 @@ static void add_summed(shard_work *work, model_node product) {
     model_part_node(work->part, model_bare_node(&model_op_tensor_sum, &product, product.y, whole));
 }
 
+/* A product with the same bits at any number of ranks: in pieces, of which this rank has some. Its
+ * sums over ranks are the planner's, each by itself: were those of several products one, as behind
+ * an entry, one rank would have to add them in another order. */
+static void add_exact(shard_work *work, int32_t n, model_product_cut how) {
+    model_node node = work->from->nodes[n];
+    const model_weight *w = &work->from->weights[node.w[0]];
+    device_linear_attributes *linear = &node.attributes.linear;
+    bool inputs = how == MODEL_CUT_INPUTS;
+    model_runs runs = {.count = 1, .end = {linear->transposed ? w->rows : w->columns}};
+    bool divided = inputs || model_output_runs(work->from, &node, work->exact, &runs);
+    base_assert(divided && (int)MODEL_BLOCKS <= (int)DEVICE_LINEAR_RUNS);
+    (void)divided;
+    linear->cut_inputs = inputs;
+    linear->pieces = work->exact / work->ranks;
+    linear->runs = runs.count;
+    for (int32_t r = 0; r < runs.count; r++) linear->run_end[r] = runs.end[r] / work->ranks;
+    node.summed = work->ranks > 1;
+    model_part_node(work->part, node);
+    work->part->node_at[n] = (int32_t)work->part->node_count - 1;
+}
+
 static void make_node(shard_work *work, int32_t n) {
     model_node node = work->from->nodes[n];
     model_product_cut how = (model_product_cut)work->layouts.products[n];
+    bool product = node.op->layout == MODEL_LAYOUT_PRODUCT;
+    if (product && how != MODEL_CUT_NONE && work->exact) {
+        add_exact(work, n, how);
+        return;
+    }
     if (how == MODEL_CUT_INPUTS) {
         add_summed(work, node);
         return;
@@ -167,22 +193,57 @@ static void cut_values(shard_work *work) {
     }
 }
 
-static sifr_status check_model(const sifr_model *model, sifr_error *error) {
+static sifr_status check_model(const sifr_model *model, int32_t exact, sifr_error *error) {
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
         bool magnitudes = weight->norms_of > 0;
-        if (!magnitudes && weight->coding == MODEL_UNCODED) continue;
+        bool adapter = exact && (weight->adapter > 0 || weight->factor);
+        if (!magnitudes && !adapter && weight->coding == MODEL_UNCODED) continue;
         return base_fail(error, SIFR_USAGE,
-                         "tensor_parallel: %s of %s is not supported with tensor ranks yet; leave "
+                         "%s: %s of %s is not supported with tensor ranks yet; leave "
                          "one of them out",
-                         magnitudes ? "DoRA (use_dora)" : "a weight held as codes", weight->name);
+                         exact ? "sifr.tp_exact" : "tensor_parallel",
+                         magnitudes ? "DoRA (use_dora)"
+                         : adapter  ? "an adapter (LoRA)"
+                                    : "a weight held as codes",
+                         weight->name);
     }
     return SIFR_OK;
 }
 
+static sifr_status count_exact(const sifr_model *model, int32_t ranks, int32_t *out,
+                               sifr_error *error) {
+    model_layouts layouts;
+    BASE_TRY(model_find_layouts(model, ranks, true, &layouts, error));
+    *out = layouts.cut_count;
+    model_layouts_free(&layouts);
+    return SIFR_OK;
+}
+
+/* What two ranks divide must divide among as many as there are pieces, or each number of ranks
+ * would have other products cut. */
+static sifr_status check_exact(const shard_work *work, sifr_error *error) {
+    int32_t of_two, cut = work->layouts.cut_count, most = work->exact;
+    BASE_TRY(count_exact(work->from, 2, &of_two, error));
+    if (cut == of_two && cut > 0) return SIFR_OK;
+    while (cut < of_two && most > 2) BASE_TRY(count_exact(work->from, most /= 2, &cut, error));
+    if (of_two == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "sifr.tp_exact is %d: two ranks cannot divide any product of this model; "
+                         "leave it out",
+                         (int)work->exact);
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.tp_exact is %d: %d ranks cannot divide all products that two can, since "
+                     "its heads, its kv heads or its MLP's width are no multiples of that; the "
+                     "most for this model is %d",
+                     (int)work->exact, (int)work->exact, (int)most);
+}
+
 static sifr_status make_part(shard_work *work, sifr_error *error) {
     const sifr_model *from = work->from;
-    BASE_TRY(model_find_layouts(from, work->ranks, &work->layouts, error));
+    int32_t divisor = work->exact ? work->exact : work->ranks;
+    BASE_TRY(model_find_layouts(from, divisor, work->exact > 0, &work->layouts, error));
+    if (work->exact) BASE_TRY(check_exact(work, error));
     if (work->layouts.cut_count == 0)
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
@@ -193,19 +254,20 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
     BASE_TRY(base_alloc(from->value_count, sizeof *work->entries, &work->entries, error));
     work->part->tensors = work->ranks;
     work->part->tensor_place = work->place;
-    cut_weights(work);
+    if (work->ranks > 1) cut_weights(work);
     cut_values(work);
     make_nodes(work);
     model_part_slices(work->part, from->value_count);
     return model_arrange(work->part, error);
 }
 
-sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, sifr_model **out,
-                        sifr_error *error) {
-    base_assert(ranks > 1 && place >= 0 && place < ranks && model->finished);
+sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, int32_t exact,
+                        sifr_model **out, sifr_error *error) {
+    base_assert(ranks >= 1 && place >= 0 && place < ranks && model->finished);
+    base_assert(exact ? exact % ranks == 0 && exact <= DEVICE_LINEAR_PIECES : ranks > 1);
     base_assert(!model->tensors); /* the logical one */
-    shard_work work = {.from = model, .ranks = ranks, .place = place};
-    BASE_TRY(check_model(model, error));
+    shard_work work = {.from = model, .ranks = ranks, .place = place, .exact = exact};
+    BASE_TRY(check_model(model, exact, error));
     BASE_TRY(base_alloc(1, sizeof *work.part, &work.part, error));
     sifr_status status = make_part(&work, error);
     model_layouts_free(&work.layouts);

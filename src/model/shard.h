@@ -31,9 +31,10 @@ typedef struct model_layouts {
 } model_layouts;
 
 /* Cuts all that `ranks` tensor ranks can divide; what cannot be, or is read by an op that needs it
- * whole, each rank computes whole. */
-sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, model_layouts *out,
-                               sifr_error *error) SIFR_MUST_CHECK;
+ * whole, each rank computes whole. exact: so is what would make each rank a part of a gradient,
+ * which one rank adds up in another order. */
+sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, bool exact,
+                               model_layouts *out, sifr_error *error) SIFR_MUST_CHECK;
 void model_layouts_free(model_layouts *layouts);
 
 /* The columns of the output of a product whose outputs are cut: each run is divided by itself.
@@ -44,10 +45,12 @@ bool model_output_runs(const sifr_model *model, const model_node *node, int32_t 
 /* Whether there are slices of a value. */
 bool model_is_sliced(const sifr_model *model, int32_t value);
 
-/* The part of the rank at `place`, of a finished model; free it with sifr_model_free. SIFR_USAGE
- * if nothing can be cut, or if the model has what tensor ranks do not support. */
-sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, sifr_model **out,
-                        sifr_error *error) SIFR_MUST_CHECK;
+/* The part of the rank at `place`, of a finished model; free it with sifr_model_free. exact: as
+ * many pieces as decide the bits, a multiple of `ranks`, which may be 1 then; or 0. SIFR_USAGE if
+ * nothing can be cut, if `exact` ranks cannot divide what two can, or if the model has what tensor
+ * ranks do not support. */
+sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, int32_t exact,
+                        sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 
 /* What a weight of a rank's part has on the rank at another place. */
 model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t place);

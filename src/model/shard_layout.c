@@ -12,6 +12,7 @@ enum { WHOLE = -1 };
 typedef struct layout_walk {
     const sifr_model *model;
     int32_t ranks;
+    bool exact;
     model_layouts *out;
     bool *never;    /* by node: its weights are not to be cut */
     int32_t *group; /* by value: a product that makes its group; or WHOLE */
@@ -236,7 +237,8 @@ static bool keeps_slices(const sifr_model *model, const model_node *node) {
 static void walk_parts(layout_walk *l, int32_t n) {
     model_node node = l->model->nodes[n];
     int32_t group = join_inputs(l, &node);
-    bool fits = !l->never[n] && (node.w[0] < 0 || node.op->shares) &&
+    bool parts = cut_of_shared(l->model, &node) == MODEL_CUT_GRADIENT;
+    bool fits = !l->never[n] && (node.w[0] < 0 || node.op->shares) && !(parts && l->exact) &&
                 (node.op->divide || keeps_slices(l->model, &node));
     if (group == WHOLE) l->out->parts[node.y] = l->out->parts[node.x[0]] || feeds_factor(l, &node);
     if (group == WHOLE) return;
@@ -301,10 +303,10 @@ static void note(const layout_walk *l) {
     }
 }
 
-sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, model_layouts *out,
-                               sifr_error *error) {
+sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, bool exact,
+                               model_layouts *out, sifr_error *error) {
     base_assert(ranks >= 1 && model->finished);
-    layout_walk l = {.model = model, .ranks = ranks, .out = out};
+    layout_walk l = {.model = model, .ranks = ranks, .exact = exact, .out = out};
     size_t nodes = model->node_count, values = model->value_count;
     sifr_status status;
     *out = (model_layouts){0};

@@ -88,6 +88,19 @@ sifr_status plan_mesh_check_near(const plan_mesh *mesh, int32_t ranks_per_host, 
                      (int)near, (int)ranks_per_host, sizes[0] ? sizes : "leave it out");
 }
 
+static sifr_status check_exact(const sifr_mesh *mesh, int32_t tensors, sifr_error *error) {
+    int32_t exact = mesh->tp_exact;
+    if (exact != 0 && exact != 2 && exact != 4 && exact != 8)
+        return base_fail(error, SIFR_USAGE, "sifr.tp_exact is %d; give 2, 4 or 8, or leave it out",
+                         (int)exact);
+    if (exact == 0 || exact % tensors == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.tp_exact is %d, which %d tensor ranks do not divide; %s", (int)exact,
+                     (int)tensors,
+                     tensors == 4 || tensors == 8 ? "give their number for it, or fewer of them"
+                                                  : "give 2, 4 or 8 tensor ranks");
+}
+
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) {
     char counts[128];
@@ -109,6 +122,7 @@ sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t r
             (int)tensors, (int)of_stage, of_stage == 1 ? "" : "s", stages > 1 ? " of a stage" : "",
             of_stage == 1 ? "start more" : "give ",
             base_format_divisors(of_stage, counts, sizeof counts));
+    BASE_TRY(check_exact(&settings->mesh, tensors, error));
     int32_t of_tensor = of_stage / tensors,
             contexts = (int32_t)base_max_i64(settings->mesh.context_size, 1);
     if (of_tensor % contexts)

@@ -159,6 +159,7 @@ static void flags_come_from_the_table(void **state) {
         "shard-size",
         "context-size",
         "context-kind",
+        "tp-exact",
         "step-order",
         "gradient-order",
         "device",

@@ -23,9 +23,9 @@ typedef struct end {
 /* Without a number for an end the model, the ranks or another field say what is
  * too large. */
 static const char *const open_above[] = {
-    "mesh.tensor_size",   "mesh.context_size", "micro_batch_size", "gradient_accumulation_steps",
-    "seq_length",         "tile_tokens",       "pipeline.stages",  "mesh.shard_size",
-    "optimizer.min_coeff"};
+    "mesh.tensor_size", "mesh.context_size",  "micro_batch_size", "gradient_accumulation_steps",
+    "seq_length",       "tile_tokens",        "pipeline.stages",  "mesh.shard_size",
+    "mesh.tp_exact",    "optimizer.min_coeff"};
 
 static bool is_open_above(const char *name) {
     for (size_t i = 0; i < sizeof open_above / sizeof *open_above; i++)

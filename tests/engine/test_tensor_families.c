@@ -198,7 +198,7 @@ static void check_cuts(const golden *g, size_t row) {
     if (row >= CUTS || strcmp(cuts[row].name, g->name) != 0)
         fail_msg("%s is not in the list: give it a row", g->name);
     if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
-    if (model_find_layouts(folder.model, TENSORS, &layouts, &error) != SIFR_OK)
+    if (model_find_layouts(folder.model, TENSORS, false, &layouts, &error) != SIFR_OK)
         fail_msg("%s", error.message);
     if (layouts.cut_count != cuts[row].cut || layouts.kept_count != cuts[row].all - cuts[row].cut)
         fail_msg("%s: %d products are cut and %d are not", g->name, (int)layouts.cut_count,

@@ -69,7 +69,8 @@ static void heads_are_divided(void **state) {
         sifr_error error = {0};
         model_layouts layouts;
         if (model_from_config(&config, &model, &error)) fail_msg("%s", error.message);
-        assert_int_equal(model_find_layouts(model, decoder ? 2 : 3, &layouts, &error), SIFR_OK);
+        assert_int_equal(model_find_layouts(model, decoder ? 2 : 3, false, &layouts, &error),
+                         SIFR_OK);
         int32_t want = decoder ? 2 * 7 : 2 * 4;
         for (size_t n = 0; n < model->node_count; n++)
             want += model->nodes[n].op->layout == MODEL_LAYOUT_PRODUCT &&

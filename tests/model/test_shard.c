@@ -58,7 +58,7 @@ static void cuts_a_decoder(void **state) {
     (void)state;
     sifr_model *model = model_of(LLAMA(6, 3, 36)), *part;
     sifr_error error = {0};
-    assert_int_equal(model_shard(model, 3, 1, &part, &error), SIFR_OK);
+    assert_int_equal(model_shard(model, 3, 1, 0, &part, &error), SIFR_OK);
     expect_cut(part, "layers.1.self_attn.q_proj.weight", 16, 48);
     expect_cut(part, "layers.1.self_attn.q_proj.bias", 1, 16);
     expect_cut(part, "layers.1.self_attn.k_proj.weight", 8, 48);
@@ -91,7 +91,7 @@ static void cuts_a_fused_matrix(void **state) {
     (void)state;
     sifr_model *model = model_of(gpt2), *part;
     sifr_error error = {0};
-    assert_int_equal(model_shard(model, 2, 1, &part, &error), SIFR_OK);
+    assert_int_equal(model_shard(model, 2, 1, 0, &part, &error), SIFR_OK);
     const model_weight *w = find(part, "h.0.attn.c_attn.weight");
     assert_int_equal(w->cut.count, 3);
     for (int b = 0; b < 3; b++) {
@@ -121,7 +121,7 @@ static void parts_are_the_whole(void **state) {
     sifr_error error = {0};
     for (int t = 0; t < 3; t++) {
         sifr_model *model = model_of(texts[t]), *part;
-        assert_int_equal(model_shard(model, ranks[t], 0, &part, &error), SIFR_OK);
+        assert_int_equal(model_shard(model, ranks[t], 0, 0, &part, &error), SIFR_OK);
         for (size_t w = 0; w < model->weight_count; w++) {
             int64_t elements = model->weights[w].rows * model->weights[w].columns;
             assert_int_equal(model_logical_elements(&part->weights[w]), elements);
@@ -148,15 +148,59 @@ static void keeps_what_cannot_be_divided(void **state) {
     (void)state;
     sifr_model *model = model_of(LLAMA(6, 3, 36)), *part;
     sifr_error error = {0};
-    assert_int_equal(model_shard(model, 2, 0, &part, &error), SIFR_OK);
+    assert_int_equal(model_shard(model, 2, 0, 0, &part, &error), SIFR_OK);
     assert_true(find(part, "layers.0.self_attn.q_proj.weight")->replicated);
     assert_true(find(part, "layers.0.self_attn.o_proj.weight")->replicated);
     expect_cut(part, "layers.0.mlp.gate_proj.weight", 18, 48);
     sifr_model_free(part);
     sifr_model_free(model);
     model = model_of(LLAMA(6, 3, 37));
-    assert_int_equal(model_shard(model, 2, 0, &part, &error), SIFR_USAGE);
+    assert_int_equal(model_shard(model, 2, 0, 0, &part, &error), SIFR_USAGE);
     assert_non_null(strstr(error.message, "2 ranks cannot divide any product of this model"));
+    sifr_model_free(model);
+}
+
+static int32_t cut_products(const sifr_model *part, int32_t pieces) {
+    int32_t cut = 0;
+    for (size_t n = 0; n < part->node_count; n++) {
+        const model_node *node = &part->nodes[n];
+        if (node->op->layout != MODEL_LAYOUT_PRODUCT || !node->attributes.linear.pieces) continue;
+        assert_int_equal(node->attributes.linear.pieces, pieces);
+        assert_int_equal(node->summed, part->tensors > 1);
+        cut++;
+    }
+    return cut;
+}
+
+/* Pieces: as many products on one rank as on several, without nodes between them, and the largest
+ * number of pieces where there are too many. */
+static void divides_into_pieces(void **state) {
+    (void)state;
+    sifr_model *model = model_of(LLAMA(8, 4, 36)), *part;
+    sifr_error error = {0};
+    for (int32_t ranks = 1; ranks <= 4; ranks *= 2) {
+        assert_int_equal(model_shard(model, ranks, ranks - 1, 4, &part, &error), SIFR_OK);
+        assert_int_equal(cut_products(part, 4 / ranks), 14);
+        assert_int_equal(part->node_count, model->node_count);
+        assert_int_equal(find(part, "q_proj.weight")->rows, 64 / ranks);
+        assert_int_equal(find(part, "down_proj.weight")->columns, 36 / ranks);
+        sifr_model_free(part);
+    }
+    assert_int_equal(model_shard(model, 1, 0, 8, &part, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "the most for this model is 4"));
+    sifr_model_free(model);
+    model = model_of(LLAMA(8, 4, 34));
+    assert_int_equal(model_shard(model, 2, 0, 8, &part, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "the most for this model is 2"));
+    sifr_model_free(model);
+    model = model_of(LLAMA(6, 3, 32)); /* attention is whole with any number of ranks */
+    assert_int_equal(model_shard(model, 1, 0, 8, &part, &error), SIFR_OK);
+    assert_int_equal(cut_products(part, 8), 6);
+    sifr_model_free(part);
+    sifr_model_free(model);
+    model = model_of(LLAMA(6, 3, 37));
+    assert_int_equal(model_shard(model, 1, 0, 2, &part, &error), SIFR_USAGE);
+    assert_non_null(strstr(error.message, "two ranks cannot divide any product"));
     sifr_model_free(model);
 }
 
@@ -165,7 +209,7 @@ static void segments_are_whole_or_cut(void **state) {
     (void)state;
     sifr_model *model = model_of(gpt2), *part;
     sifr_error error = {0};
-    assert_int_equal(model_shard(model, 2, 1, &part, &error), SIFR_OK);
+    assert_int_equal(model_shard(model, 2, 1, 0, &part, &error), SIFR_OK);
     assert_true(part->segment_count > model->segment_count);
     for (size_t w = 0; w < part->weight_count; w++)
         assert_int_equal(part->weights[w].replicated,
@@ -177,8 +221,8 @@ static void segments_are_whole_or_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_a_decoder), cmocka_unit_test(cuts_a_fused_matrix),
+        cmocka_unit_test(cuts_a_decoder),      cmocka_unit_test(cuts_a_fused_matrix),
         cmocka_unit_test(parts_are_the_whole), cmocka_unit_test(keeps_what_cannot_be_divided),
-        cmocka_unit_test(segments_are_whole_or_cut)};
+        cmocka_unit_test(divides_into_pieces), cmocka_unit_test(segments_are_whole_or_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.shard_size = v->shard_size;
     options.mesh.tensor_size = v->tensors;
     options.mesh.context_size = v->contexts;
+    options.mesh.tp_exact = v->exact;
     options.pipeline.stages = v->stages ? v->stages : 1;
     options.pipeline.schedule = v->schedule;
     options.pipeline.chunks = v->chunks ? v->chunks : 1;
@@ -354,6 +355,11 @@ static void *run_rank(void *argument) {
     config.packed = v->packed;
     if (v->own) config.objective = (model_objective){.row = &model_objective_own, .own = *v->own};
     if (v->layers) config.num_hidden_layers = v->layers;
+    if (v->exact) {
+        config.num_attention_heads = 8;
+        config.num_key_value_heads = v->exact;
+        if (strcmp(v->type, "gpt2") == 0) config.head_dim = config.hidden_size / 8;
+    }
     if (v->intermediate) config.intermediate_size = v->intermediate;
     if (v->distinct) config.tie_word_embeddings = false;
     if (v->length > config.max_position_embeddings) config.max_position_embeddings = v->length;

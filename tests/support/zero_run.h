@@ -23,6 +23,8 @@ typedef struct zero_variant {
     int32_t shard_size; /* 0: all */
     int32_t tensors;    /* of the ranks, those that share a batch; 0: one */
     int32_t contexts;   /* the same, of those that share its tokens */
+    int32_t
+        exact; /* pieces: sifr.tp_exact; a Llama then has 8 heads, and as many kv heads as pieces */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;

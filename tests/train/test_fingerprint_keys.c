@@ -63,6 +63,7 @@ static const key_reason elsewhere[] = {
     {"tensor_parallel.*", "\"tensor ranks\": tests/cli/test_tensor_runs.sh"},
     {"sequence_parallel_size sifr.context_parallel.*",
      "\"context ranks\": tests/cli/test_context_runs.sh"},
+    {"sifr.tp_exact", "\"tp_exact\": tests/cli/test_exact_runs.sh"},
 };
 
 #define BATCH "\"train_batch_size\": 36, \"train_micro_batch_size_per_gpu\": 2"

@@ -65,6 +65,7 @@ static bool divide_heads(const sifr_model *model, model_node *node, int32_t part
     if (model_is_sliced(model, node->y)) return false;
     if (a->heads % parts || a->kv_heads % parts) return false;
     if (a->dropout > 0) a->whole_heads = a->heads, a->first_head = place * (a->heads / parts);
+    a->all_kv_heads = a->kv_heads;
     a->heads /= parts;
     a->kv_heads /= parts;
     return true;

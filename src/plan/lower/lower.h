@@ -205,6 +205,13 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t node,
                                  sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_tensor_sum(lower_state *state, int32_t node, const lower_operand *from,
                              const lower_operand *to, sifr_error *error) SIFR_MUST_CHECK;
+/* A place in FP32 for a part of a sum like `like`; and the sum of all ranks' parts, rounded to
+ * `to`, with the bias of weight `bias` (-1: none), or added to it. */
+sifr_status lower_tensor_part(lower_state *state, int32_t node, const lower_operand *like,
+                              lower_operand *part, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_tensor_finish(lower_state *state, int32_t node, plan_action action,
+                                const lower_operand *part, int32_t bias, const lower_operand *to,
+                                bool add, sifr_error *error) SIFR_MUST_CHECK;
 /* Of a node of context ranks, which has no kernel; and x exchanged among them, to y. Heads: of a
  * run of rows with all columns, y has all rows of a run of columns; else the other way. */
 sifr_status lower_context_forward(lower_state *state, int32_t node,

@@ -231,6 +231,12 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
         any |= targets[i].wanted;
     }
     if (!any) return SIFR_OK;
+    bool sums = targets[0].wanted && node->summed && !node->attributes.linear.cut_inputs;
+    lower_target whole = targets[0];
+    if (sums) {
+        BASE_TRY(lower_tensor_part(state, n, &whole.place, &targets[0].place, error));
+        targets[0].accumulate = false;
+    }
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = row->backward;
@@ -265,6 +271,9 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     int32_t *calls = makes == LOWER_WEIGHTS ? state->weight_calls : state->backward_calls;
     BASE_TRY(
         lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &calls[2 * n], accumulate, error));
+    if (sums)
+        BASE_TRY(lower_tensor_finish(state, n, PLAN_BACKWARD, &targets[0].place, -1, &whole.place,
+                                     whole.accumulate, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;
         BASE_TRY(

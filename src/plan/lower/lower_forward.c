@@ -31,6 +31,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     plan_schedule *s = state->s;
     if (row->sums || row->sums_gradient) return lower_tensor_forward(state, n, error);
     if (row->exchanges) return lower_context_forward(state, n, error);
+    bool sums = node->summed && node->attributes.linear.cut_inputs;
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
@@ -47,7 +48,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                            error));
     }
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
-        if (node->w[i] < 0 || (i == 1 && node->bias_elsewhere)) continue;
+        if (node->w[i] < 0 || (i == 1 && (node->bias_elsewhere || sums))) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
                            error));
     }
@@ -68,7 +69,9 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                                 node->unit, node->y, false, place, error));
         }
     }
-    BASE_TRY(lower_put(state, call, PLAN_Y, lower_locate(state, node->y), error));
+    lower_operand to = lower_locate(state, node->y), result = to;
+    if (sums) BASE_TRY(lower_tensor_part(state, n, &to, &result, error));
+    BASE_TRY(lower_put(state, call, PLAN_Y, result, error));
     if (row->saved && !cached) {
         int64_t rows, columns;
         int32_t *saved = &state->saved[lower_node(state, n)];
@@ -80,8 +83,10 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         BASE_TRY(lower_put(state, call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
-    return lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false,
-                      error);
+    BASE_TRY(
+        lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false, error));
+    return sums ? lower_tensor_finish(state, n, action, &result, node->w[1], &to, false, error)
+                : SIFR_OK;
 }
 
 sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {

@@ -37,6 +37,28 @@ sifr_status lower_tensor_sum(lower_state *state, int32_t n, const lower_operand 
         error);
 }
 
+sifr_status lower_tensor_part(lower_state *state, int32_t n, const lower_operand *like,
+                              lower_operand *part, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    int64_t rows = like->matrix.rows, columns = like->matrix.columns;
+    *part = (lower_operand){.matrix = lower_matrix(rows, columns, BASE_FP32)};
+    return plan_add_buffer(state->s, PLAN_ACTIVATIONS, rows * columns * 4, node->unit, node->y,
+                           false, &part->buffer, error);
+}
+
+sifr_status lower_tensor_finish(lower_state *state, int32_t n, plan_action action,
+                                const lower_operand *part, int32_t bias, const lower_operand *to,
+                                bool add, sifr_error *error) {
+    device_call call;
+    BASE_TRY(lower_tensor_sum(state, n, part, part, error));
+    memset(&call, 0, sizeof call);
+    call.kernel = add ? DEVICE_FINISH_INTO : DEVICE_FINISH_SUM;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, *part, error));
+    if (bias >= 0) BASE_TRY(lower_put(state, &call, PLAN_W1, lower_weight(state, bias), error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, *to, error));
+    return lower_emit(state, action, state->model->nodes[n].unit, n, &call, NULL, false, error);
+}
+
 /* y is x0, at another place. */
 static sifr_status copy(lower_state *state, int32_t n, const lower_operand *x,
                         const lower_operand *y, sifr_error *error) {
@@ -82,6 +104,22 @@ static bool sees_weights(const sifr_settings *step) {
     return sees;
 }
 
+/* What would give other bits with tp_exact, or is not shown to give the same: it follows from how a
+ * rank's weights lie one behind the other (numbers that stochastic rounding draws by, blocks of
+ * codes), from the shapes of cut matrices, or from sums in other orders. */
+static const char *unshown(const plan_settings *settings) {
+    const sifr_settings *step = &settings->step;
+    bool draws =
+        step->precision == SIFR_BF16 && (step->bf16_master_weights || step->bf16_optimizer_states);
+    return draws                           ? "stochastic rounding (weights or moments in bf16) is"
+           : step->zero.quantized_weights  ? "zero_quantized_weights is"
+           : plan_quantises_sums(settings) ? "zero_quantized_gradients is"
+           : plan_compresses(settings)     ? "compression (powerSGD) is"
+           : step->offload.optimizer.device != SIFR_TIER_NONE    ? "offloaded state is"
+           : plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1 ? "context ranks are"
+                                                                 : NULL;
+}
+
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
     return generates ? "generation is"
@@ -89,24 +127,32 @@ static const char *unsupported(const sifr_model *model, const plan_settings *set
                ? "offload of parameters, gradients or activations is"
            : sees_weights(&settings->step) ? "an optimizer that reads whole weights is"
            : model->objective.row          ? "a loss other than the labels' is"
+           : settings->step.mesh.tp_exact  ? unshown(settings)
                                            : NULL;
 }
 
+/* With tp_exact one rank refuses what several would, since nothing shows that their bits are its
+ * own. */
 sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                               const plan_settings *settings, sifr_model **out, sifr_error *error) {
     int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    int32_t exact = settings->step.mesh.tp_exact;
+    bool steps = settings->mode == PLAN_TRAIN || settings->mode == PLAN_EVALUATE;
     *out = NULL;
-    if (ranks == 1) return SIFR_OK;
+    if (ranks == 1 && !(exact && steps)) return SIFR_OK;
+    const char *key = ranks > 1 ? "tensor_parallel" : "sifr.tp_exact";
     if (device_is_hidden(dev))
         return base_fail(error, SIFR_USAGE,
-                         "tensor_parallel: tensor ranks on GPUs are not supported yet; set device "
-                         "to \"cpu\", or leave them out");
+                         "%s: tensor ranks on GPUs are not supported yet; set device "
+                         "to \"cpu\", or leave them out",
+                         key);
     const char *what = unsupported(model, settings);
     if (what)
         return base_fail(error, SIFR_USAGE,
-                         "tensor_parallel: %s not supported with %d tensor ranks yet; leave one of "
+                         "%s: %s not supported with %d tensor ranks yet; leave one of "
                          "them out",
-                         what, (int)ranks);
+                         key, what, (int)(ranks > 1 ? ranks : exact));
     if (model->tensors) return SIFR_OK;
-    return model_shard(model, ranks, plan_mesh_place(&settings->mesh, PLAN_TENSORS), out, error);
+    return model_shard(model, ranks, plan_mesh_place(&settings->mesh, PLAN_TENSORS), exact, out,
+                       error);
 }

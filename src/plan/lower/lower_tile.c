@@ -44,7 +44,8 @@ static bool uses_weight_twice(const sifr_model *model, int32_t first, int32_t en
 
 /* Values with a number of rows of their own do not pass through with the tokens. */
 static bool is_by_row(const sifr_model *model, int32_t n) {
-    return model->nodes[n].op->by_row && model->values[model->nodes[n].y].rows == 0;
+    const model_node *node = &model->nodes[n];
+    return node->op->by_row && !node->summed && model->values[node->y].rows == 0;
 }
 
 static void find_regions(lower_state *state) {

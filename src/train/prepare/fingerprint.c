@@ -192,6 +192,7 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
 
 #define TENSOR_RANKS "tensor ranks"
 #define CONTEXT_RANKS "context ranks"
+#define EXACT "tp_exact" /* with it, tensor ranks decide no bit */
 
 static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
 
@@ -250,11 +251,13 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
                  put_sections(may_differ, config) && put_groups(may_differ, config) &&
                  put_targets(may_differ, config, comm_rank(engine_group(engine)) == 0);
     int32_t tensors = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
-    if (whole && tensors > 1)
+    int32_t exact = settings->step.mesh.tp_exact;
+    if (whole && tensors > 1 && !exact)
         whole = json_object_set_new(may_differ, TENSOR_RANKS, json_integer(tensors)) == 0;
     int32_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     if (whole && contexts > 1)
         whole = json_object_set_new(may_differ, CONTEXT_RANKS, json_integer(contexts)) == 0;
+    if (whole && exact) whole = json_object_set_new(may_differ, EXACT, json_integer(exact)) == 0;
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(may_differ, "gradients",
                                     json_string(base_dtype_name(device_dtype_of(sums)))) == 0;
@@ -290,7 +293,8 @@ static bool put_unknown(json_t *defaults, const json_t *may_differ) {
 json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
     json_t *defaults = json_object();
     bool whole = json_object_set_new(defaults, TENSOR_RANKS, json_integer(1)) == 0 &&
-                 json_object_set_new(defaults, CONTEXT_RANKS, json_integer(1)) == 0;
+                 json_object_set_new(defaults, CONTEXT_RANKS, json_integer(1)) == 0 &&
+                 json_object_set_new(defaults, EXACT, json_integer(0)) == 0;
     if (!whole || !put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
         json_decref(defaults);
         return NULL;

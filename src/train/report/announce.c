@@ -180,7 +180,7 @@ static void say_divided(const train_state *t) {
     char parameters[32];
     int64_t whole = 0;
     int cut = 0, matrices = 0;
-    if (!model->tensors) return;
+    if (model->tensors < 2) return; /* one, with tp_exact: it has all of them */
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
         if (weight->replicated) whole += weight->rows * weight->columns;

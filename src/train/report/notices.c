@@ -67,6 +67,11 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
                  "(%lld) and kind of machine; gradients that are added over tokens are rounded "
                  "otherwise than without them",
                  (int)contexts, (long long)s->step.micro_batch_size);
+    else if (s->step.mesh.tp_exact && !reason[0])
+        snprintf(out, size,
+                 "the same on 1, 2, 4, 8 ... ranks, and with every number of tensor ranks up to "
+                 "tp_exact (%d), with this micro batch size (%lld) and kind of machine",
+                 (int)s->step.mesh.tp_exact, (long long)s->step.micro_batch_size);
     else if (tensors > 1 && !reason[0])
         snprintf(out, size,
                  "the same on 1, 2, 4, 8 ... times %d tensor ranks with this micro batch size "
