@@ -3,7 +3,7 @@
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
  *                 [--micro-batches N] [--beside N [--sequential]] [--batches FILE] [--seconds S]
  *                 [--whole S] [--activations BYTES] [--disk DIR] [--parameters-on-disk]
- *                 [--stages N] [--shard-size N] [--adapter DIR [--4-bits]]
+ *                 [--stages N] [--shard-size N] [--adapter DIR [--4-bits]] [--exact P] [--isa SET]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
@@ -13,10 +13,10 @@
  * its codes (NF4, doubly quantised). The first step is not counted; no further one begins
  * after S seconds, nor (--whole) one that would not be over S seconds after the program's start.
  * --beside: an engine of another stage takes each step, too, before or behind the first one by
- * turns; with --sequential it adds its gradients from left to right. After each step the first rank
- * prints what there is as a JSON object, of two stages {"by": [one, the other]}: the last one
- * counts. "began": when each step did, of the monotonic clock. Waiting is the mean over the ranks.
- * bench/run compares. */
+ * turns; with --sequential it adds its gradients from left to right, with --exact it has products
+ * in P pieces (sifr.tp_exact). After each step the first rank prints what there is as a JSON
+ * object, of two stages {"by": [one, the other]}: the last one counts. "began": when each step did,
+ * of the monotonic clock. Waiting is the mean over the ranks. bench/run compares. */
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +40,7 @@ enum { MOST_STEPS = 64, MOST_RANKS = 1024 };
 typedef struct train_side {
     int stage;
     bool sequential;
+    int32_t exact;
     sifr_engine *engine;
     int done;
     double began[MOST_STEPS], seconds[MOST_STEPS], losses[MOST_STEPS];
@@ -97,6 +98,8 @@ static const struct option names[] = {{"threads", required_argument, NULL, 't'},
                                       {"shard-size", required_argument, NULL, 'h'},
                                       {"adapter", required_argument, NULL, 'r'},
                                       {"4-bits", no_argument, NULL, 'n'},
+                                      {"exact", required_argument, NULL, 'e'},
+                                      {"isa", required_argument, NULL, 'i'},
                                       {NULL, 0, NULL, 0}};
 
 /* Options of what is trained, and on what ranks; false: it is none of them. */
@@ -107,9 +110,13 @@ static bool take_kind(train_bench *b, int option) {
         b->options.mesh.shard_size = atoi(optarg);
     else if (option == 'r')
         b->adapter = optarg;
+    else if (option == 'e')
+        b->side[1].exact = atoi(optarg);
+    else if (option == 'i')
+        b->options.isa = optarg;
     else
         b->coded = option == 'n';
-    return option == 'g' || option == 'h' || option == 'r' || option == 'n';
+    return strchr("ghrein", option) != NULL;
 }
 
 static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_error *error) {
@@ -198,6 +205,7 @@ static sifr_status open_model(train_bench *b, sifr_error *error) {
 static sifr_status make_engine(train_bench *b, train_side *side, sifr_error *error) {
     sifr_settings options = b->options;
     options.zero.stage = side->stage;
+    options.mesh.tp_exact = side->exact;
     options.gradient_order = side->sequential ? SIFR_GRADIENT_SEQUENTIAL : SIFR_GRADIENT_TREE;
     if (b->model) {
         BASE_TRY(engine_create(b->model, &options, b->group, &side->engine, error));
