@@ -15,7 +15,7 @@ awk 'BEGIN { for (i = 0; i < 2000; i++) print "a line of text, number " i * 7919
 "$build/sifr" tokenizer train --vocab-size 512 --data text --output tokenizer >log
 model() { # NAME HIDDEN MLP HEADS KV
     cat >config.json <<J
-{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 512,
+{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 1024,
  "hidden_size": $2, "intermediate_size": $3, "num_hidden_layers": 2, "num_attention_heads": $4,
  "num_key_value_heads": $5, "max_position_embeddings": 4096, "tie_word_embeddings": false}
 J

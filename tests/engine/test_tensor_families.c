@@ -1,6 +1,7 @@
 /* Every family's golden folder on two tensor ranks, as threads: the losses and norms of its steps
  * are those of PyTorch within one rank's bounds, and how many of its products are cut is as listed
- * here: a rule that is lost, or one more, is seen. */
+ * here: a rule that is lost, or one more, is seen. With tp_exact one rank and two have the same
+ * bits, in fp32 and bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,13 +22,16 @@ enum { TENSORS = 2 };
 typedef struct rank_run {
     const golden *g;
     comm_threads *world;
-    int32_t rank;
+    int32_t rank, ranks, exact;
+    sifr_precision precision;
     sifr_step_result results[GOLDEN_STEPS];
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
-static sifr_settings settings_of(const golden *g) {
+static sifr_settings settings_of(const rank_run *r) {
+    const golden *g = r->g;
     sifr_settings options = sifr_settings_defaults();
+    options.precision = r->precision;
     options.threads = 1;
     options.micro_batch_size = g->sequences;
     options.seq_length = g->length;
@@ -37,7 +41,8 @@ static sifr_settings settings_of(const golden *g) {
     options.optimizer.eps = g->epsilon;
     options.optimizer.weight_decay = g->weight_decay;
     options.gradient_clipping = g->clipping;
-    options.mesh.tensor_size = TENSORS;
+    options.mesh.tensor_size = r->ranks;
+    options.mesh.tp_exact = r->exact;
     return options;
 }
 
@@ -54,7 +59,7 @@ static sifr_batch step_of(const golden *g, int64_t step) {
 static sifr_status train(rank_run *r, const engine_folder *folder, comm_group *group,
                          sifr_error *error) {
     sifr_engine *engine;
-    sifr_settings options = settings_of(r->g);
+    sifr_settings options = settings_of(r);
     BASE_TRY(engine_create(folder->model, &options, group, &engine, error));
     sifr_status status = engine_load_folder(engine, folder->architecture, folder->weights, error);
     for (int64_t s = 0; s < r->g->steps && status == SIFR_OK; s++) {
@@ -215,26 +220,55 @@ static bool opens(const golden *g) {
     return true;
 }
 
-/* `divides`: something is cut; else the run is refused. */
-static void check_steps(const golden *g, bool divides) {
-    comm_threads *world = comm_threads_create(TENSORS);
+/* What the last of so many ranks has of the steps. `divides`: something is cut; else the run is
+ * refused. */
+static rank_run run_ranks(const golden *g, int32_t ranks, int32_t exact, sifr_precision precision,
+                          bool divides) {
+    comm_threads *world = comm_threads_create(ranks);
     rank_run runs[TENSORS] = {0};
     pthread_t threads[TENSORS];
-    for (int32_t r = 0; r < TENSORS; r++) {
-        runs[r] = (rank_run){.g = g, .world = world, .rank = r};
+    for (int32_t r = 0; r < ranks; r++) {
+        runs[r] = (rank_run){.g = g,
+                             .world = world,
+                             .rank = r,
+                             .ranks = ranks,
+                             .exact = exact,
+                             .precision = precision};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);
     }
-    for (int32_t r = 0; r < TENSORS; r++) pthread_join(threads[r], NULL);
+    for (int32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
     comm_threads_free(world);
-    for (int32_t r = 0; r < TENSORS; r++) {
+    for (int32_t r = 0; r < ranks; r++) {
         bool refused = strstr(runs[r].failure, "cannot divide any product of this model") != NULL;
         if (divides ? runs[r].failure[0] != 0 : !refused)
-            fail_msg("%s, rank %d: \"%s\"", g->name, (int)r, runs[r].failure);
+            fail_msg("%s, rank %d of %d: \"%s\"", g->name, (int)r, (int)ranks, runs[r].failure);
     }
+    return runs[ranks - 1];
+}
+
+static void check_steps(const golden *g, bool divides) {
+    rank_run run = run_ranks(g, TENSORS, 0, SIFR_FP32, divides);
     if (!divides) return;
     for (int64_t s = 0; s < g->steps; s++)
-        golden_check_step(g, GOLDEN_FP32, s, runs[1].results[s].loss,
-                          runs[1].results[s].gradient_norm);
+        golden_check_step(g, GOLDEN_FP32, s, run.results[s].loss, run.results[s].gradient_norm);
+}
+
+/* Norms are of all gradients, and the next losses of all weights. */
+static void check_bits(const golden *g, bool divides) {
+    for (int precision = SIFR_FP32; precision <= SIFR_BF16; precision++) {
+        rank_run one = run_ranks(g, 1, TENSORS, (sifr_precision)precision, divides);
+        rank_run two = run_ranks(g, TENSORS, TENSORS, (sifr_precision)precision, divides);
+        for (int64_t s = 0; s < g->steps && divides; s++) {
+            const sifr_step_result *a = &one.results[s], *b = &two.results[s];
+            if (precision == SIFR_FP32)
+                golden_check_step(g, GOLDEN_FP32, s, a->loss, a->gradient_norm);
+            if (memcmp(&a->loss, &b->loss, sizeof a->loss) == 0 &&
+                memcmp(&a->gradient_norm, &b->gradient_norm, sizeof a->gradient_norm) == 0)
+                continue;
+            fail_msg("%s, step %d: %.17g and %.17g on one rank, %.17g and %.17g on two", g->name,
+                     (int)s, a->loss, a->gradient_norm, b->loss, b->gradient_norm);
+        }
+    }
 }
 
 static void families(void **state) {
@@ -249,8 +283,10 @@ static void families(void **state) {
             golden g;
             golden_open(&list, i, &g);
             if (opens(&g)) {
-                check_cuts(&g, row);
-                check_steps(&g, cuts[row++].cut > 0);
+                bool divides = cuts[row].cut > 0;
+                check_cuts(&g, row++);
+                check_steps(&g, divides);
+                check_bits(&g, divides);
             }
             golden_close(&g);
         }
