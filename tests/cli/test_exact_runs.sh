@@ -74,7 +74,8 @@ bf16=false
 
 # refused TENSORS PIECES MESSAGE [OPTION...]: with four ranks
 refused() {
-    settings "$1" 0 "$2"
+    settings "$1" 3 "$2"
+    sed -i "${edit:-}" ds.json
     want=$3
     shift 3
     "$SIFR" plan --config ds.json --model "${model:-model}" --world-size 4 "$@" >out 2>err &&
@@ -88,3 +89,10 @@ sed 's/"num_key_value_heads": 8/"num_key_value_heads": 2/' tiny.json >two.json
 "$SIFR" init --config two.json --tokenizer tok --output two-heads --seed 3 >/dev/null
 model=two-heads
 refused 1 8 'the most for this model is 2'
+model=model
+edit='s/"stage": 3/&, "zero_quantized_weights": true/'
+refused 1 8 'sifr.tp_exact: zero_quantized_weights is not supported with 8 tensor ranks'
+edit='s/"enabled": false}/"enabled": true, "bf16_master_weights_and_grads": true}/'
+refused 4 8 'tensor_parallel: stochastic rounding .* is not supported with 4 tensor ranks'
+edit='s/"AdamW"/"Lamb"/'
+refused 1 8 'sifr.tp_exact: an optimizer that reads whole weights is not supported'

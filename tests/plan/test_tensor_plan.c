@@ -1,5 +1,6 @@
 /* Lists of tensor ranks: clean on every rank and in one order on all, with as many sums as there
- * are products whose inputs or outputs are cut; and the squares of what all have alike on one. */
+ * are products whose inputs or outputs are cut; and the squares of what all have alike on one. With
+ * tp_exact each product has a sum of its own, in fp32 whatever the training type. */
 #include "model/registry.h"
 #include "plan/verify/order_check.h"
 #include "plan/verify/verify.h"
@@ -13,31 +14,44 @@ static int64_t count(const plan_schedule *s, plan_action action) {
     return found;
 }
 
+static void check_sums(const plan_schedule *s) {
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action == PLAN_SUM) assert_int_equal(in->encoding, PLAN_CODE_FP32);
+    }
+}
+
+static void check_lists(int stage, int32_t exact, sifr_precision precision) {
+    sifr_error error = {0};
+    plan_schedule *plans[RANKS];
+    for (int32_t r = 0; r < RANKS; r++) {
+        plan_settings settings = disk_plan_settings(1, stage, precision, (sifr_offload){0});
+        settings.verify = true;
+        settings.step.mesh.tensor_size = TENSORS;
+        settings.step.mesh.tp_exact = exact;
+        assert_int_equal(plan_mesh_of(&settings.step, RANKS, r, &settings.mesh, &error), SIFR_OK);
+        plans[r] = disk_plan_lower(&settings);
+        if (plan_check_order(plans[r], &error) != SIFR_OK) fail_msg("%s", error.message);
+    }
+    if (plan_verify_ranks((const plan_schedule *const *)plans, RANKS, &error))
+        fail_msg("%s", error.message);
+    assert_true(count(plans[0], PLAN_SUM) > 0);
+    if (exact) check_sums(plans[0]);
+    for (int32_t r = 0; r < RANKS; r++) {
+        assert_int_equal(count(plans[r], PLAN_SUM), count(plans[0], PLAN_SUM));
+        bool first = r % TENSORS == 0;
+        int64_t squares = count(plans[r], PLAN_SQUARES);
+        assert_true(first ? squares == (int64_t)plans[r]->model->segment_count
+                          : squares < (int64_t)plans[r]->model->segment_count);
+    }
+    for (int32_t r = 0; r < RANKS; r++) plan_free(plans[r]);
+}
+
 static void lists_fit(void **state) {
     (void)state;
-    sifr_error error = {0};
     for (int stage = 0; stage < 4; stage++) {
-        plan_schedule *plans[RANKS];
-        for (int32_t r = 0; r < RANKS; r++) {
-            plan_settings settings = disk_plan_settings(1, stage, SIFR_FP32, (sifr_offload){0});
-            settings.verify = true;
-            settings.step.mesh.tensor_size = TENSORS;
-            assert_int_equal(plan_mesh_of(&settings.step, RANKS, r, &settings.mesh, &error),
-                             SIFR_OK);
-            plans[r] = disk_plan_lower(&settings);
-            if (plan_check_order(plans[r], &error) != SIFR_OK) fail_msg("%s", error.message);
-        }
-        if (plan_verify_ranks((const plan_schedule *const *)plans, RANKS, &error))
-            fail_msg("%s", error.message);
-        assert_true(count(plans[0], PLAN_SUM) > 0);
-        for (int32_t r = 0; r < RANKS; r++) {
-            assert_int_equal(count(plans[r], PLAN_SUM), count(plans[0], PLAN_SUM));
-            bool first = r % TENSORS == 0;
-            int64_t squares = count(plans[r], PLAN_SQUARES);
-            assert_true(first ? squares == (int64_t)plans[r]->model->segment_count
-                              : squares < (int64_t)plans[r]->model->segment_count);
-        }
-        for (int32_t r = 0; r < RANKS; r++) plan_free(plans[r]);
+        check_lists(stage, 0, SIFR_FP32);
+        check_lists(stage, TENSORS, stage % 2 ? SIFR_FP32 : SIFR_BF16);
     }
 }
 
