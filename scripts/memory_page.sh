@@ -307,7 +307,7 @@ tune_row() { # NAME OF A RELEASED MODEL: a row of the table
             split("24 64 128", sizes, " ")
             printf "| %s | %.1f GiB | %.1f GiB | %.1f GiB", name, peak[1], peak[2], peak[3]
             for (s = 1; s <= 3; s++) {
-                for (w = 1; w <= 3 && peak[w] + base[w] > sizes[s]; w++) continue
+                for (w = 1; w <= 3 && peak[w] + base[w] > sizes[s] - 2; w++) continue
                 if (w > 3) printf " | -"
                 else printf " | %s, %.3g tokens/s", said[w], 1024 / step[w]
             }
@@ -319,6 +319,11 @@ tune_row() { # NAME OF A RELEASED MODEL: a row of the table
     echo '|---|---|---|---|---|---|---|'
     tune_row google/gemma-4-31B
     tune_row google/gemma-4-12B
+    tune_row Qwen/Qwen3.5-27B
+    tune_row Qwen/Qwen3.5-9B
+    tune_row Qwen/Qwen3.5-4B
+    tune_row Qwen/Qwen3.5-2B
+    tune_row Qwen/Qwen3.5-0.8B
     tune_row LiquidAI/LFM2-2.6B
     tune_row LiquidAI/LFM2-1.2B
     tune_row LiquidAI/LFM2-700M

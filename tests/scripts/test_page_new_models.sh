@@ -15,4 +15,7 @@ make LFM2-1.2B '"model_type": "lfm2", "architectures": ["Lfm2ForCausalLM"],
  "layer_types": ["conv", "full_attention"], "block_multiple_of": 8'
 make gemma-4-12B-it '"model_type": "gemma4_unified_text", "head_dim": 16, "sliding_window": 48,
  "architectures": ["Gemma4UnifiedForCausalLM"], "global_head_dim": 32, "num_global_key_value_heads": 1'
+make Qwen3.5-2B '"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"],
+ "head_dim": 16, "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 2,
+ "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16'
 page tune-new-models
