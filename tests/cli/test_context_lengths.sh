@@ -1,7 +1,7 @@
 # label: full; not under sanitizers (they take memory of their own)
 # How long sequences may be on 1, 2 and 4 context ranks of one size, as the planner says: 1.8 and 3.2
-# times as long as on one at least, always of a length that the ranks divide; and that length fits,
-# where the next one does not. soak/test_soak_context.sh trains them.
+# times as long as on one at least, always of a length that the ranks divide; and the limit is there, to
+# 1 in 64, since what the program itself takes is not the same in each run. soak/test_soak_context.sh trains them.
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 . "$SOURCE/tests/support/long_context.sh"
@@ -15,5 +15,6 @@ fits() { # LENGTH
         --seq-length "$1" >out 2>err || fail "$1: $(cat err)"
     grep -q '^It fits' out
 }
-fits "$four" || fail "$four do not fit: $(cat err)"
-! fits $((four + 4)) || fail "$((four + 4)) fit"
+some=$((four / 256 * 4))
+fits $((four - some)) || fail "$((four - some)) do not fit: $(cat out err)"
+! fits $((four + some)) || fail "$((four + some)) fit: $(cat out)"

@@ -166,3 +166,16 @@ END
 model=cohere
 compare --bf16 batch none
 [ -z "$whole" ] || compare "" unit unit
+
+# Qwen 3.5: the gated delta rule, whose backward pass makes its states again in scratch.
+cat >qwen3_5.json <<'END'
+{"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], "vocab_size": 1024,
+ "hidden_size": 512, "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4,
+ "head_dim": 64, "linear_num_key_heads": 4, "linear_num_value_heads": 8,
+ "linear_key_head_dim": 64, "linear_value_head_dim": 64, "intermediate_size": 2048,
+ "max_position_embeddings": 256, "eos_token_id": 0, "bos_token_id": 0}
+END
+"$SIFR" init --config qwen3_5.json --tokenizer tokenizer --output qwen3_5 >log
+model=qwen3_5
+compare "" batch none
+[ -z "$whole" ] || compare --bf16 unit unit

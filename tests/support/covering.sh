@@ -9,7 +9,7 @@ STORE_WORDS=23
 golden=$SOURCE/tests/golden
 families=()
 for family in gemma gemma2 gemma3_text glm4 gpt_neox granite lfm2 ministral ministral3 mistral olmo2 \
-    olmo3 phi3 qwen2 qwen3 smollm3 starcoder2; do
+    olmo3 phi3 qwen2 qwen3 qwen3_5_text smollm3 starcoder2; do
     families+=("$golden/families/models/$family")
 done
 families+=("$golden/models/gpt2" "$golden/models/llama3")

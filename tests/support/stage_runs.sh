@@ -1,4 +1,4 @@
-# Sourced by tests of pipeline stages: five small models of 8 units, a store, and runs of 4 steps of
+# Sourced by tests of pipeline stages: six small models of 8 units, a store, and runs of 4 steps of
 # 8 sequences, compared with one rank to the last bit. What runs is in $case.
 . "$SOURCE/tests/support/ranks.sh"
 head -c 24000 "$SOURCE/docs/config.md" >text
@@ -24,6 +24,9 @@ config lfm2 "{\"model_type\": \"lfm2\", \"architectures\": [\"Lfm2ForCausalLM\"]
     \"layer_types\": [\"conv\", \"conv\", \"full_attention\", \"conv\",
     \"full_attention\", \"conv\"], \"block_multiple_of\": 4,
     \"conv_bias\": true}"
+config qwen3_5 "{\"model_type\": \"qwen3_5_text\", \"architectures\": [\"Qwen3_5ForCausalLM\"], $sizes,
+    \"head_dim\": 16, \"full_attention_interval\": 3, \"linear_num_key_heads\": 2,
+    \"linear_num_value_heads\": 4, \"linear_key_head_dim\": 8, \"linear_value_head_dim\": 12}"
 
 # settings PRECISION STAGES SCHEDULE ZERO [MORE OF THE PIPELINE [MORE OF SIFR]]: ds.json
 settings() {
