@@ -28,7 +28,7 @@ static sifr_status add_call(decode_state *d, int32_t segment, sifr_error *error)
         (device_matrix){NULL, elements / codes->values, codes->bytes, codes->bytes, BASE_UINT8};
     call.y = (device_matrix){NULL, 1, elements, elements, plan_dtype(&s->settings)};
     sifr_status status = plan_add_call(s, call, &d->calls[segment], error);
-    return status == SIFR_OK ? SIFR_OK : base_fail_in(error, status, model_coding_key(coding));
+    return status == SIFR_OK ? SIFR_OK : base_fail_in(error, status, "%s", model_coding_key(coding));
 }
 
 static sifr_status emit_decode(decode_state *d, const plan_instruction *before, int32_t segment,
