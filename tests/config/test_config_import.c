@@ -117,6 +117,14 @@ static void axolotl(void **state) {
           "\"quantization\": {\"load_in_4bit\": true, \"bnb_4bit_quant_type\": \"nf4\","
           "\"bnb_4bit_use_double_quant\": true}}}",
           0);
+    makes("base_model: m\nsequence_parallel_degree: 4\ntensor_parallel_size: 2\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", "
+          "\"context_parallel\": {\"size\": 4}}, \"tensor_parallel\": {\"size\": 2}}",
+          0);
+    makes("base_model: m\ncontext_parallel_size: 2\n",
+          "{\"sifr\": {\"model\": \"m\", \"lr_scheduler_type\": \"cosine\", "
+          "\"context_parallel\": {\"size\": 2}}}",
+          0);
     refuses(
         "base_model: m\nadapter: llama-adapter\noptimizer: lion\n",
         "2 faults: (1) a.yaml: adapter is \"llama-adapter\": lora and qlora are the only adapters "
