@@ -30,7 +30,8 @@ typedef struct sifr_pushed {
     size_t size; /* sizeof(sifr_pushed), set by the caller */
     /* What the server has taken by this call: nothing of what it has been sent before. */
     int64_t metrics, parameters, tags, artifacts;
-    int64_t refused; /* values and files that it refuses for good: the context's log says why */
+    int64_t refused; /* values and files that it refuses for good, also those of earlier calls: the
+                      * context's log says why */
     bool ended;      /* the run's end is sent; else it counts as running there */
     char run_id[64]; /* of the run, there */
 } sifr_pushed;

@@ -52,6 +52,34 @@ push 2 run --to 'http://me:s3cr3t/of@127.0.0.1:1'
 ! grep s3cr3t out err || fail "a password with a / is shown"
 [ ! -e refused ] || fail "a refused run left $(find refused)"
 
+# --- values that a server refuses: the others of their call arrive, and each push says it again ---
+refusals() { # FOLDER COUNT
+    for i in 1 2; do
+        rm -f picky/calls
+        push 1 $1 --to $uri
+        grep -q "; refused: $2 values\$" out || fail "$1: $(cat out)"
+        said "$1: the server refuses $2 values: $uri: HTTP 400: INVALID_PARAMETER_VALUE: No metric loss is taken"
+    done
+    ! grep log-batch picky/calls || fail "sent again"
+}
+serve picky PLAYED_REFUSES=loss
+refusals run 3
+check picky 'm("tokens") and [s for s, _ in m("grad_norm")] == [2, 4, 6] and not m("loss")'
+rm -r picky/calls
+MLFLOW_TRACKING_URI=$uri train_llama 0 live 1
+said 'mlflow: the server refused 3 values: '
+refusals live 3
+check picky 'len(k["runs"]) == 2 and m("tokens") and not m("loss")'
+mkdir many
+{ # a server that takes none, asked a few times
+    printf '{"spool": 1, "run": "%s", "name": "many", "time": 1}\n' $(seq -s '' 10000 10005)ab
+    for i in $(seq 900); do echo "{\"step\": $i, \"time\": 2, \"metrics\": {\"loss\": 2}}"; done
+} >many/spool.jsonl
+rm picky/calls
+push 1 many --to $uri
+[ $(grep -c log-batch picky/calls) -lt 50 ] || fail "$(grep -c log-batch picky/calls) calls"
+refusals many 900
+
 # --- logins ---
 serve closed PLAYED_LOGIN="Bearer s3cr3t-of-mine"
 push 1 run --to $uri

@@ -129,6 +129,8 @@ def log_batch(body):
             raise Refused(400, "BAD_REQUEST", "(sqlite3.IntegrityError) UNIQUE constraint failed: "
                                               "metrics.key, metrics.timestamp, metrics.step")
     for metric in metrics:
+        if metric["key"] in os.environ.get("PLAYED_REFUSES", "").split():
+            raise Refused(400, "INVALID_PARAMETER_VALUE", f"No metric {metric['key']} is taken")
         if not isinstance(metric["value"], (int, float)) and \
                 metric["value"] not in ("NaN", "Infinity", "-Infinity"):
             raise Refused(400, "INVALID_PARAMETER_VALUE", f"Invalid value {metric['value']}")

@@ -14,7 +14,7 @@
 #include "train/send/mlflow_text.h"
 #include "train/send/spool.h"
 
-enum { METRIC_BYTES = TRAIN_MLFLOW_KEY + 128, SENT_BYTES = 1 << 16 };
+enum { METRIC_BYTES = TRAIN_MLFLOW_KEY + 128, SENT_BYTES = 1 << 16, REFUSED_IN_A_ROW = 32 };
 
 /* Metrics of a call, their texts with commas between. */
 typedef struct batch {
@@ -32,6 +32,7 @@ struct train_push {
     char id[TRAIN_SPOOL_ID];
     batch numbers, nans; /* see below */
     train_pushed counts;
+    bool refuses; /* a value of this process */
 };
 
 sifr_status train_push_open(const char *run, train_mlflow *server, train_push **out,
@@ -82,13 +83,25 @@ static const char *shown(const train_push *p) {
     return train_http_shown(train_mlflow_http(p->server));
 }
 
+/* Of what is not sent again: an earlier process may have said it where nobody looked. */
+static void read_refused(train_push *p, const json_t *sent) {
+    const char *why = json_string_value(json_object_get(sent, "refusal"));
+    json_int_t count = json_integer_value(json_object_get(sent, "refused"));
+    if (count <= 0) return;
+    p->counts.refused = count;
+    if (p->refuses) return;
+    train_http_tame(train_mlflow_http(p->server), why ? why : "why is not known",
+                    p->counts.refusal.message, sizeof p->counts.refusal.message);
+}
+
 /* A file that is damaged, or of another run, server or spool (one that a crash of the machine has
  * cut), says nothing: all is sent, and what the server has drops out there. */
-static void read_sent(const train_push *p, char known[64], int64_t *bytes) {
+static void read_sent(train_push *p, char known[64], int64_t *bytes) {
     char path[BASE_PATH_LENGTH];
     json_t *sent = NULL;
     known[0] = '\0';
     *bytes = 0;
+    p->counts.refused = 0;
     if (base_path_join(path, p->run, TRAIN_SPOOL_SENT, NULL) != SIFR_OK ||
         base_json_load(path, SENT_BYTES, &sent, NULL) != SIFR_OK)
         return;
@@ -99,6 +112,7 @@ static void read_sent(const train_push *p, char known[64], int64_t *bytes) {
         snprintf(known, 64, "%s", there);
         *bytes = json_integer_value(json_object_get(sent, "bytes"));
         if (!train_spool_ends_at(&p->spool, *bytes)) *bytes = 0;
+        if (*bytes) read_refused(p, sent);
     }
     json_decref(sent);
 }
@@ -107,8 +121,10 @@ static void read_sent(const train_push *p, char known[64], int64_t *bytes) {
 static void note_sent(train_push *p) {
     char path[BASE_PATH_LENGTH];
     p->sent = p->spool.at;
-    json_t *sent = json_pack("{s:s, s:s, s:s, s:I}", "server", shown(p), "run", p->id, "run_id",
-                             train_mlflow_run_id(p->server), "bytes", (json_int_t)p->sent);
+    json_t *why = p->counts.refused ? json_string(p->counts.refusal.message) : NULL;
+    json_t *sent = json_pack("{s:s, s:s, s:s, s:I, s:I, s:o*}", "server", shown(p), "run", p->id,
+                             "run_id", train_mlflow_run_id(p->server), "bytes", (json_int_t)p->sent,
+                             "refused", (json_int_t)p->counts.refused, "refusal", why);
     if (sent && base_path_join(path, p->run, TRAIN_SPOOL_SENT, NULL) == SIFR_OK) {
         sifr_status status = base_json_save(sent, path, NULL);
         (void)status;
@@ -137,6 +153,7 @@ static sifr_status find_by(train_push *p, const json_t *head, sifr_error *error)
     BASE_TRY(train_mlflow_find(p->server, &run, error));
     bool same = strcmp(known, train_mlflow_run_id(p->server)) == 0;
     if (same && bytes > p->spool.at) train_spool_go_to(&p->spool, bytes);
+    if (!same) p->counts.refused = 0; /* all is sent again */
     return SIFR_OK;
 }
 
@@ -161,7 +178,8 @@ static sifr_status settle(train_push *p, sifr_status status, int64_t count, int6
     if (status == SIFR_OK) *done += count;
     if (status == SIFR_OK) return SIFR_OK;
     if (status != SIFR_USAGE) return base_fail(error, status, "%s", reason->message);
-    if (p->counts.refused == 0) p->counts.refusal = *reason;
+    if (!p->refuses) p->counts.refusal = *reason;
+    p->refuses = true;
     p->counts.refused += count;
     return SIFR_OK;
 }
@@ -173,10 +191,26 @@ static void clear(batch *b) {
     b->count = 0;
 }
 
-static sifr_status send_numbers(train_push *p, sifr_error *error) {
+/* The comma behind the first `count` metrics. A key has no braces. */
+static char *behind(char *text, int count) {
+    char *at = text;
+    for (int i = 0; i < count; i++) at = strstr(at, "},{") + 1;
+    return at;
+}
+
+/* One that is refused takes the others of its call with it: each half goes alone then. Of a server
+ * that refuses REFUSED_IN_A_ROW calls in a row, no more is asked. */
+static sifr_status send_numbers(train_push *p, char *text, int count, int *in_a_row,
+                                sifr_error *error) {
     sifr_error reason = {0};
-    sifr_status status = train_mlflow_metrics(p->server, p->numbers.text, &reason);
-    return settle(p, status, p->numbers.count, &p->counts.metrics, &reason, error);
+    sifr_status status = train_mlflow_metrics(p->server, text, &reason);
+    *in_a_row = status == SIFR_OK ? 0 : *in_a_row + 1;
+    if (status != SIFR_USAGE || count == 1 || *in_a_row > REFUSED_IN_A_ROW)
+        return settle(p, status, count, &p->counts.metrics, &reason, error);
+    char *half = behind(text, count / 2);
+    *half = '\0';
+    BASE_TRY(send_numbers(p, text, count / 2, in_a_row, error));
+    return send_numbers(p, half + 1, count - count / 2, in_a_row, error);
 }
 
 /* What the server's data base says of a value that it has. */
@@ -203,7 +237,9 @@ static sifr_status send_nans(train_push *p, sifr_error *error) {
 }
 
 static sifr_status send_batch(train_push *p, sifr_error *error) {
-    if (p->numbers.count) BASE_TRY(send_numbers(p, error));
+    int in_a_row = 0;
+    if (p->numbers.count)
+        BASE_TRY(send_numbers(p, p->numbers.text, p->numbers.count, &in_a_row, error));
     clear(&p->numbers);
     if (p->nans.count) BASE_TRY(send_nans(p, error));
     clear(&p->nans);

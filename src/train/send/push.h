@@ -12,9 +12,9 @@ typedef struct train_push train_push;
 /* What this process has sent; what the server refuses for good is passed over, and counted. */
 typedef struct train_pushed {
     int64_t metrics, parameters, tags, artifacts;
-    int64_t refused;    /* of these */
+    int64_t refused;    /* of these, also by earlier processes (spool.sent.json) */
     int64_t passed;     /* lines of the spool that are none */
-    sifr_error refusal; /* the first */
+    sifr_error refusal; /* the first of this process, else of an earlier one */
     bool ended;         /* the run's end has been sent */
 } train_pushed;
 
