@@ -66,6 +66,21 @@ for file in l-init/model.safetensors l-store.bin l-export/model.safetensors l.gg
     [ ! -e $file ] || fail "$file: half of it is left"
 done
 
+# Records that have no room until the end are counted, and half a line does not stay.
+llama_model tiny 8 1 true
+head -c 6000 text >few
+sed 's|"sifr": {|"tensorboard": {"enabled": true, "output_path": "logs"},\n &"logging_steps": 1, |' \
+    ds.json >lost.json
+code=0 && (ulimit -f 24 && "$SIFR" train --config lost.json --model tiny --data few --output lost \
+    --threads 1 --max-steps 200 >out 2>err) || code=$?
+[ $code = 1 ] || fail "lost: $code $(cat err)" # trainer_state.json has no room either
+has=$(wc -l <lost/metrics.jsonl)
+[ "$has" -lt 200 ] && [ -z "$(tail -c 1 lost/metrics.jsonl | tr -d '\n')" ] || fail "lost: $has records"
+grep -q "lost: the last $((200 - has)) records: lost/metrics.jsonl: cannot write: File too large" err ||
+    fail "lost: $(cat err)"
+grep -q 'tensorboard lacks [0-9]* of 400 records: ' err || fail "lost: $(cat err)"
+! grep -q 'metrics.jsonl has them' err || fail "lost: $(cat err)"
+
 # --- a damaged cache ---
 store=$(ls good/data/*.bin)
 cp $store whole

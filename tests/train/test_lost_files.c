@@ -2,6 +2,8 @@
  * that have no room: it is said once and counted, the run goes on, and what can be kept is kept. */
 #include "support/scratch.h"
 
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,6 +11,7 @@
 #include "base/json.h"
 #include "train/report/event_file.h"
 #include "train/report/kept_lines.h"
+#include "train/report/monitor.h"
 #include "train/report/queue.h"
 #include "train/report/spool_lines.h"
 
@@ -285,6 +288,53 @@ static void a_run_that_is_too_fast(void **state) {
     assert_said(&m, ": it was slower than the steps; metrics.jsonl has them");
 }
 
+/* Files end at 512 bytes, and stay so. */
+static void a_disk_that_stays_full(void **state) {
+    (void)state;
+    struct rlimit before, small;
+    monitors m;
+    train_queue *queue;
+    train_monitor monitor;
+    char *text, said[128];
+    size_t size;
+    int lines = 0;
+    begin(&m);
+    m.config.tensorboard = (config_monitor){true, m.folder, "full"};
+    m.settings.output = scratch;
+    m.settings.total_steps = 40;
+    m.settings.length = 8;
+    m.settings.log_every = 1;
+    m.settings.epochs = data_epochs_make(DATA_LAST_JOINED, 40, 4, 4);
+    assert_int_equal(train_queue_open(&m.settings, &queue, NULL), SIFR_OK);
+    m.settings.queue = queue;
+    assert_int_equal(train_monitor_open(&monitor, &m.settings, NULL, NULL), SIFR_OK);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    small = (struct rlimit){512, before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int64_t step = 1; step <= 40; step++) {
+        sifr_step_result result = {.loss = 2, .gradient_norm = 1, .updated = true};
+        const train_step_event event = {.step = step, .rate = 1e-3, .result = &result};
+        assert_int_equal(train_monitor_step(&monitor, &event, NULL), SIFR_OK);
+    }
+    assert_false(train_monitor_finish(&monitor));
+    train_monitor_close(&monitor);
+    train_queue_unkept(queue);
+    train_queue_close(queue);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(base_read_file(scratch_path("metrics.jsonl"), 1 << 20, &text, &size, NULL),
+                     SIFR_OK);
+    for (size_t i = 0; i < size; i++) lines += text[i] == '\n';
+    assert_true(lines > 0 && text[size - 1] == '\n');
+    free(text);
+    snprintf(said, sizeof said, "lost: the last %d records: ", 40 - lines);
+    assert_said(&m, said);
+    assert_said(&m, "/metrics.jsonl: cannot write: File too large");
+    assert_said(&m, "/metrics.csv: cannot write: File too large");
+    assert_said(&m, "tensorboard lacks ");
+    for (int i = 0; i < m.said.lines && i < 8; i++) assert_null(strstr(m.said.text[i], "has them"));
+}
+
 /* Where nobody can make a folder, not even the first user. */
 static void a_place_that_takes_no_files(void **state) {
     (void)state;
@@ -318,6 +368,7 @@ int main(void) {
         EACH(no_files),
         EACH(a_folder_goes),
         EACH(a_run_that_is_too_fast),
+        EACH(a_disk_that_stays_full),
         EACH(a_place_that_takes_no_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 
 void train_close(train_state *t) {
     train_profile_close(&t->profile);
+    if (!train_monitor_finish(&t->monitor)) train_queue_unkept(t->queue);
     train_monitor_close(&t->monitor);
     train_queue_close(t->queue);
     checkpoint_output_close(&t->output);

@@ -88,5 +88,17 @@ static sifr_status record_csv(void *sink, const train_record *record, sifr_error
     return status;
 }
 
-const train_sink train_csv = {
-    .name = "metrics.csv", .open = open_csv, .record = record_csv, .close = close_csv};
+static bool lacks_csv(void *sink, char line[SIFR_ERROR_LENGTH]) {
+    csv *c = sink;
+    sifr_error error = {0};
+    if (!c->lost) return train_lines_lack(&c->lines, line);
+    if (make_again(c, &error) == SIFR_OK) return false;
+    snprintf(line, SIFR_ERROR_LENGTH, "%s", error.message);
+    return true;
+}
+
+const train_sink train_csv = {.name = "metrics.csv",
+                              .open = open_csv,
+                              .record = record_csv,
+                              .close = close_csv,
+                              .lacks = lacks_csv};

@@ -63,5 +63,13 @@ static sifr_status record_jsonl(void *sink, const train_record *record, sifr_err
     return record->json ? add(sink, record->json, error) : SIFR_OK;
 }
 
-const train_sink train_jsonl = {
-    .name = "metrics.jsonl", .open = open_jsonl, .record = record_jsonl, .close = close_jsonl};
+static bool lacks_jsonl(void *sink, char line[SIFR_ERROR_LENGTH]) {
+    jsonl *j = sink;
+    return train_lines_lack(&j->lines, line);
+}
+
+const train_sink train_jsonl = {.name = "metrics.jsonl",
+                                .open = open_jsonl,
+                                .record = record_jsonl,
+                                .close = close_jsonl,
+                                .lacks = lacks_jsonl};

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/text.h"
 
 static sifr_status wrong_write(const char *path, sifr_error *error) {
     return base_fail_errno(error, errno ? errno : EIO, "%s: cannot write", path);
@@ -104,6 +105,30 @@ static sifr_status catch_up(train_lines *lines, sifr_error *error) {
     lines->pending = NULL;
     lines->pending_bytes = 0;
     return SIFR_OK;
+}
+
+/* Closing the file may write another half of a line. */
+static void cut_torn_line(train_lines *lines) {
+    if (lines->file) fclose(lines->file);
+    lines->file = NULL;
+    if (!lines->gone && truncate(lines->path, lines->bytes) != 0) errno = 0;
+}
+
+static int64_t count_lines(const char *text, size_t size) {
+    int64_t count = 0;
+    for (size_t i = 0; i < size; i++) count += text[i] == '\n';
+    return count;
+}
+
+bool train_lines_lack(train_lines *lines, char line[SIFR_ERROR_LENGTH]) {
+    sifr_error error = {0};
+    char counted[80];
+    if (!lines->behind || catch_up(lines, &error) == SIFR_OK) return lines->behind = false;
+    cut_torn_line(lines);
+    int64_t count = count_lines(lines->pending, lines->pending_bytes);
+    snprintf(line, SIFR_ERROR_LENGTH, "lost: the last %s: %.900s",
+             base_format_counted(count, "record", counted), error.message);
+    return true;
 }
 
 static sifr_status hold_back(train_lines *lines, const char *text, size_t size, sifr_error *error) {

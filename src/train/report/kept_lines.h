@@ -34,6 +34,10 @@ void train_lines_close(train_lines *lines); /* also before it is in its place */
 sifr_status train_lines_go_on(train_lines *lines, const char *path, int64_t bytes,
                               sifr_error *error) SIFR_MUST_CHECK;
 
+/* At the end: tries a last time to write what is not in the file. True: it lacks lines for good,
+ * which `line` says as a line for the user; no half of one is left in it. */
+bool train_lines_lack(train_lines *lines, char line[SIFR_ERROR_LENGTH]);
+
 /* SIFR_FAILED if it cannot be written; it is written with the next line then. */
 sifr_status train_lines_add(train_lines *lines, const char *text, size_t size,
                             sifr_error *error) SIFR_MUST_CHECK;

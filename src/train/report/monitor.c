@@ -47,6 +47,19 @@ void train_monitor_open_silent(train_monitor *monitor, const train_report_settin
     *monitor = (train_monitor){.settings = *settings, .last_eval_loss = NAN, .last_loss = NAN};
 }
 
+/* metrics.csv may need metrics.jsonl, which is first. */
+bool train_monitor_finish(train_monitor *monitor) {
+    char line[SIFR_ERROR_LENGTH];
+    bool whole = true;
+    for (int i = 0; i < TRAIN_SINKS; i++) {
+        if (!monitor->sink[i] || !sinks[i]->lacks || !sinks[i]->lacks(monitor->sink[i], line))
+            continue;
+        base_log(monitor->settings.host->log, SIFR_LOG_WARNING, "%s", line);
+        whole &= sinks[i] != &train_jsonl;
+    }
+    return whole;
+}
+
 void train_monitor_close(train_monitor *monitor) {
     for (int i = TRAIN_SINKS - 1; i >= 0; i--) sinks[i]->close(monitor->sink[i]);
     memset(monitor->sink, 0, sizeof monitor->sink);

@@ -40,6 +40,8 @@ void train_monitor_open_silent(train_monitor *monitor, const train_report_settin
 /* `state`: the result of train_monitor_state at the step from which the run resumes, or NULL. */
 sifr_status train_monitor_open(train_monitor *monitor, const train_report_settings *settings,
                                const json_t *state, sifr_error *error) SIFR_MUST_CHECK;
+/* After the last record: says what files lack. False: metrics.jsonl lacks records. */
+bool train_monitor_finish(train_monitor *monitor);
 void train_monitor_close(train_monitor *monitor); /* harmless on a zeroed one */
 
 /* What the objective has measured of the step that is reported next. */

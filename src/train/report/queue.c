@@ -30,7 +30,8 @@ struct train_queue {
     bool started, ends;
     size_t first, count; /* of `ring`, in the order of their coming */
     int64_t taken, dropped;
-    bool said; /* of the first that was dropped */
+    bool said;   /* of the first that was dropped */
+    bool unkept; /* metrics.jsonl may lack what a sink lacks */
     train_record ring[CAPACITY];
 };
 
@@ -163,11 +164,11 @@ static void say_lost(const train_queue *q) {
     for (int i = 0; i < ROWS; i++) {
         const served *s = &q->served[i];
         if (s->lost + q->dropped == 0 || !s->row) continue;
-        base_log(q->settings.host->log, SIFR_LOG_WARNING,
-                 "%s lacks %lld of %lld records%s%s; metrics.jsonl has them", s->row->name,
-                 (long long)(s->lost + q->dropped), (long long)(q->taken + q->dropped),
-                 s->lost ? ": " : ": it was slower than the steps",
-                 s->lost ? s->first.message : "");
+        base_log(q->settings.host->log, SIFR_LOG_WARNING, "%s lacks %lld of %lld records%s%s%s",
+                 s->row->name, (long long)(s->lost + q->dropped),
+                 (long long)(q->taken + q->dropped),
+                 s->lost ? ": " : ": it was slower than the steps", s->lost ? s->first.message : "",
+                 q->unkept ? "" : "; metrics.jsonl has them");
     }
 }
 
@@ -179,6 +180,10 @@ static void finish(const train_queue *q) {
 
 void train_queue_failed(train_queue *q) {
     if (q) q->settings.failed = true;
+}
+
+void train_queue_unkept(train_queue *q) {
+    if (q) q->unkept = true;
 }
 
 void train_queue_close(train_queue *q) {

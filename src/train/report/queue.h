@@ -19,6 +19,9 @@ void train_queue_put(train_queue *queue, const train_record *record);
 /* Tells the sinks that the run ends by an error. Before train_queue_close; harmless on NULL. */
 void train_queue_failed(train_queue *queue);
 
+/* Tells it that metrics.jsonl lacks records. Before train_queue_close; harmless on NULL. */
+void train_queue_unkept(train_queue *queue);
+
 /* Waits until all that is in the queue has been written. Harmless on NULL. */
 void train_queue_close(train_queue *queue);
 

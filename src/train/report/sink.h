@@ -37,6 +37,9 @@ typedef struct train_sink {
      * what it can for the next record. */
     sifr_status (*record)(void *sink, const train_record *record, sifr_error *error);
     void (*close)(void *sink); /* harmless on NULL */
+    /* Of a file that loses no record, at the end: tries again to write what is not in it. True: it
+     * lacks records, and `line` says so. NULL: another sink. */
+    bool (*lacks)(void *sink, char line[SIFR_ERROR_LENGTH]);
     /* Of a sink that works on behind its records; both may be NULL. */
     void (*finish)(void *sink); /* after the last record: may take its time */
     /* The next line that the user is to see, a warning; false: there is none. By the thread of the
