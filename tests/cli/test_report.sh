@@ -103,6 +103,12 @@ broken summary.json ""
 broken plan.json ""
 echo '[]' >torn/plan.json
 broken plan.json "no JSON object"
+echo '{"a": 1}' >torn/plan.json
+broken plan.json 'JSON, but not what `sifr plan --json` prints'
+for text in '{"a": 1, "state": 7, "wire": [1]}' '{"state": "done", "wire": [1]}'; do
+    echo "$text" >torn/summary.json
+    broken summary.json "JSON, but not what a run writes there"
+done
 echo '{"a": 1}' >torn/trace.json
 broken trace.json "it has no step of sifr"
 mkdir torn/trace.json
@@ -114,6 +120,11 @@ broken checkpoint-8/manifest.json ""
 report torn --output torn.html
 grep -q 'not there: summary.json, sifr_config.json, plan.json, trace.json;' err || fail "$(cat err)"
 grep -q 'torn/checkpoint-8/manifest.json: is not there' err || fail "$(cat err)"
+
+mkdir noise
+printf 'x\n{}\n' >noise/metrics.jsonl
+report noise --output noise.html
+grep -q 'warning: noise/metrics.jsonl: 2 lines, and none is a record$' err || fail "$(cat err)"
 
 # --- summary.json says how a run ended: by itself, by a signal, by an error, by a kill ---
 state() { sed -n 's/^  "state": "\(.*\)",$/\1/p' "$1/summary.json" 2>/dev/null; }

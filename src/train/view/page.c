@@ -45,6 +45,14 @@ static size_t bins_of(size_t runs) {
 
 /* --- reading --- */
 
+static void say_no_record(const train_view_run *run, const sifr_log *log) {
+    char counted[80];
+    int64_t bad = run->bad_lines + run->lines.passed;
+    if (run->read && !run->records && bad)
+        base_log(log, SIFR_LOG_WARNING, "%.800s/metrics.jsonl: %s, and none is a record", run->path,
+                 base_format_counted(bad, "line", counted));
+}
+
 /* Readable runs come first, in the order given, so that charts and table go by the same index. */
 static sifr_status read_runs(page_state *page, train_page_result *out, sifr_error *error) {
     const train_page_request *r = page->request;
@@ -54,6 +62,7 @@ static sifr_status read_runs(page_state *page, train_page_result *out, sifr_erro
         size_t bins = first < DRAWN ? bins_of(r->count) : 0;
         BASE_TRY(train_view_run_open(&run, r->runs[i], bins, first < DETAILED, error));
         if (!run.read && r->count > 1) base_log(r->log, SIFR_LOG_WARNING, "%s", run.why);
+        say_no_record(&run, r->log);
         page->runs[run.read ? first++ : --last] = run;
         out->records += run.records;
     }

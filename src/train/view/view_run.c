@@ -229,6 +229,34 @@ static sifr_status read_records(train_view_run *run, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* What may be missing has to be an object where it is there. */
+static bool may_be_object(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return !value || json_is_object(value);
+}
+
+static bool is_summary(const json_t *object) {
+    return json_is_string(json_object_get(object, "state")) && may_be_object(object, "wire") &&
+           may_be_object(object, "ran") && may_be_object(object, "planned_classes");
+}
+
+static bool is_plan(const json_t *object) {
+    bool any = json_is_number(json_object_get(object, "peak_bytes")) ||
+               json_is_object(json_object_get(object, "mesh"));
+    return any && may_be_object(object, "mesh") && may_be_object(object, "classes");
+}
+
+/* JSON of another kind, as a file that was put there by mistake. */
+static void check_kind(train_view_run *run, json_t **object, train_view_file file, bool is_kind,
+                       const char *kind) {
+    train_view_part *part = &run->parts[file];
+    if (!part->there || is_kind) return;
+    json_decref(*object);
+    *object = NULL;
+    part->there = false;
+    snprintf(part->why, sizeof part->why, "%.180s/%s", run->path, kind);
+}
+
 static void read_details(train_view_run *run) {
     find_checkpoints(run);
     qsort(run->events, run->event_count, sizeof *run->events, by_step);
@@ -237,6 +265,10 @@ static void read_details(train_view_run *run) {
         train_view_run_file(run->path, "sifr_config.json", &run->parts[TRAIN_VIEW_CONFIG]);
     run->model = train_view_run_file(run->path, "config.json", &run->parts[TRAIN_VIEW_MODEL]);
     run->plan = train_view_run_file(run->path, "plan.json", &run->parts[TRAIN_VIEW_PLAN]);
+    check_kind(run, &run->summary, TRAIN_VIEW_SUMMARY, is_summary(run->summary),
+               "summary.json: JSON, but not what a run writes there");
+    check_kind(run, &run->plan, TRAIN_VIEW_PLAN, is_plan(run->plan),
+               "plan.json: JSON, but not what `sifr plan --json` prints");
 }
 
 sifr_status train_view_run_begin(train_view_run *run, const char *path, size_t capacity,
