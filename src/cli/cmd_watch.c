@@ -86,8 +86,8 @@ static sifr_status follow(watch_command *command, int *signal, sifr_error *error
         status = look(command, error);
         if (status == SIFR_OK) status = show(command, &shown, again, error);
     } while (status == SIFR_OK && !ferror(stdout) &&
-             !cli_watch_wait(command->state.behind ? 0 : LOOK_MS, signal, &again));
-    cli_watch_end();
+             !cli_watch_wait(command->state.behind ? 0 : LOOK_MS, &again));
+    *signal = cli_watch_end();
     sifr_text_free(shown.text);
     return status;
 }

@@ -177,19 +177,23 @@ def hostile(run):
 
 
 def unread(run):
-    """A terminal that nobody reads takes no more: the first picture does not go into it."""
-    w = Watch(run, 500, 200)
-    time.sleep(1)
-    os.kill(w.pid, signal.SIGTERM)
-    end = time.monotonic() + 20
-    while not (gone := os.waitpid(w.pid, os.WNOHANG))[0]:
-        if time.monotonic() > end:
-            os.kill(w.pid, signal.SIGKILL)
-            fail("SIGTERM does not end it, as nobody reads")
-        time.sleep(0.05)
-    if os.waitstatus_to_exitcode(gone[1]) != 143:
-        fail(f"unread, it ends with {os.waitstatus_to_exitcode(gone[1])}")
-    os.close(w.terminal)
+    """A terminal that nobody reads takes no more: the pictures do not go into it."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        w = Watch(run, 500, 200)
+        for i in range(4):
+            time.sleep(0.3)
+            w.resize(500 - i, 200 - i)
+            os.kill(w.pid, signal.SIGWINCH)
+        os.kill(w.pid, number)
+        end = time.monotonic() + 20
+        while not (gone := os.waitpid(w.pid, os.WNOHANG))[0]:
+            if time.monotonic() > end:
+                os.kill(w.pid, signal.SIGKILL)
+                fail(f"{number.name} does not end it, as nobody reads")
+            time.sleep(0.05)
+        if os.waitstatus_to_exitcode(gone[1]) != 128 + number:
+            fail(f"{number.name}: unread, it ends with {os.waitstatus_to_exitcode(gone[1])}")
+        os.close(w.terminal)
 
 
 def paused(run):

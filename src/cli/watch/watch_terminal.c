@@ -87,12 +87,13 @@ void cli_watch_begin(void) {
 }
 
 /* Of a picture that was cut by a signal, the rest is dropped. */
-void cli_watch_end(void) {
+int cli_watch_end(void) {
     if (asked && ferror(stdout)) {
         __fpurge(stdout);
         clearerr(stdout);
     }
     give_screen();
+    return asked;
 }
 
 void cli_watch_show(const char *text, bool clear) {
@@ -121,13 +122,12 @@ static int read_key(void) {
     return read(STDIN_FILENO, &key, 1) == 1 ? key : -1;
 }
 
-bool cli_watch_wait(int milliseconds, int *signal, bool *again) {
+bool cli_watch_wait(int milliseconds, bool *again) {
     enum { CTRL_D = 4 };
     struct pollfd keys = {.fd = has_keys ? STDIN_FILENO : -1, .events = POLLIN};
     int count = poll(&keys, 1, milliseconds);
     *again = paused;
     if (paused) stop_for_a_while();
-    *signal = asked;
     if (asked) return true;
     if (count <= 0 || !keys.revents) return false;
     int key = read_key();
