@@ -1,5 +1,6 @@
 /* The time that is left, as `sifr watch`, the line of `sifr train` and Prometheus show it: a save
- * or a slow step does not move it, and evaluations are no part of it. in test_asan */
+ * or a slow step does not move it, steps that are slow regularly do, and evaluations are no part of
+ * it. in test_asan */
 #include "support/scratch.h"
 
 #include <math.h>
@@ -20,11 +21,33 @@ static void values(void **state) {
     assert_true(train_view_pace_seconds(&pace) == 3);
     train_view_pace_add(&pace, 1);
     train_view_pace_add(&pace, 1000);
-    assert_true(train_view_pace_seconds(&pace) == 3);
+    assert_true(train_view_pace_seconds(&pace) == 2);
     for (int i = 0; i < 100; i++) train_view_pace_add(&pace, 0.5 + i % 2);
     assert_true(fabs(train_view_pace_seconds(&pace) - 1) < 0.01);
     for (int i = 0; i < TRAIN_VIEW_PACES; i++) train_view_pace_add(&pace, 0.25); /* faster now */
     assert_true(train_view_pace_seconds(&pace) == 0.25);
+    train_view_pace_add(&pace, 4);
+    train_view_pace_add(&pace, 40);
+    assert_true(train_view_pace_seconds(&pace) == 0.25);
+    train_view_pace_add(&pace, 4);
+    assert_true(train_view_pace_seconds(&pace) > 0.25);
+}
+
+/* Say, of a loader that waits, or of a batch that is long every few steps. */
+static void regularly_slow(void **state) {
+    (void)state;
+    for (int period = 2; period <= 16; period++) {
+        train_view_pace pace = {0};
+        double mean = 1 + 9.0 / period, most = 0, least = 1e9;
+        for (int i = 0; i < 1000; i++) {
+            train_view_pace_add(&pace, i % period ? 1 : 10);
+            double now = train_view_pace_seconds(&pace);
+            if (i >= TRAIN_VIEW_PACES) most = fmax(most, now);
+            if (i >= TRAIN_VIEW_PACES) least = fmin(least, now);
+        }
+        if (!(least > 0.85 * mean && most < 1.15 * mean))
+            fail_msg("every %d steps: from %g to %g s, not %g", period, least, most, mean);
+    }
 }
 
 /* --- a log --- */
@@ -126,7 +149,7 @@ static void measured(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(planted),
-                                       cmocka_unit_test(measured)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(values), cmocka_unit_test(regularly_slow),
+                                       cmocka_unit_test(planted), cmocka_unit_test(measured)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
