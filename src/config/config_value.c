@@ -146,6 +146,7 @@ static bool config_has_secret(const json_t *value) {
     const char *name;
     json_t *member;
     size_t i;
+    if (json_is_string(value) && has_login(json_string_value(value))) return true;
     json_object_foreach((json_t *)(uintptr_t)value, name,
                         member) if (config_names_secret(name) ||
                                     config_has_secret(member)) return true;
@@ -161,7 +162,8 @@ bool config_is_secret(const config_key *key, const json_t *value) {
  * message has its type alone. */
 static const char *config_wrong_text(const config_key *key, const json_t *value, char *out,
                                      size_t size) {
-    static const char *const places[] = {"sifr.mlflow", "wandb", "comet", "swanlab"};
+    static const char *const places[] = {"sifr.mlflow", "wandb", "comet", "swanlab",
+                                         "monitor_config"};
     bool hidden = key->secret || config_has_secret(value);
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         hidden |= strncmp(key->path, places[i], strlen(places[i])) == 0;

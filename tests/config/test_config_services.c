@@ -20,6 +20,33 @@ static void a_secret_is_shown_nowhere(void **state) {
     config_case_free(c);
 }
 
+/* sifr does not know SwanLab's keys, and so not which of them is a login. */
+static void a_section_without_known_keys_is_shown_nowhere(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"swanlab\": \"sesame\"}",
+        "{\"swanlab\": [\"sesame\"]}",
+        "{\"swanlab\": {\"enabled\": \"sesame\"}}",
+        "{\"swanlab\": {\"login\": {\"api-key\": \"sesame\"}}}",
+        "{\"swanlab\": {\"swanlab_key\": \"sesame\"}}",
+        "{\"swanlab\": {\"a\": [{\"auth\": \"sesame\"}]}}",
+        "{\"swanlab\": {\"host\": \"https://u:sesame@h\"}}",
+        "{\"wandb\": {\"team\": \"https://u:sesame@h\"}}",
+        "{\"comet\": {\"workspace\": \"https://u:sesame@h\"}}",
+        "{\"monitor_config\": {\"comet\": {\"api_key\": \"sesame\"}}}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        config_case *c = config_case_text(texts[i]);
+        assert_int_equal(c->status, SIFR_OK);
+        if (strstr(c->lines, "sesame")) fail_msg("%s", c->lines);
+        json_t *effective = config_effective(&c->config);
+        char *text = json_dumps(effective, 0);
+        if (strstr(text, "sesame")) fail_msg("%s: stored", texts[i]);
+        free(text);
+        json_decref(effective);
+        config_case_free(c);
+    }
+}
+
 static void services_are_asked_for(void **state) {
     (void)state;
     config_case *c =
@@ -45,6 +72,7 @@ static void a_misplaced_secret_is_shown_nowhere(void **state) {
         "{\"wandb\": \"sesame\"}",
         "{\"comet\": {\"enabled\": \"sesame\"}}",
         "{\"comet\": {\"api_key\": [\"sesame\"]}}",
+        "{\"monitor_config\": {\"wandb\": \"sesame\"}}",
         "{\"sifr\": {\"seq_length\": [{\"hf_token\": \"sesame\"}]}}"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         config_case *c = config_case_text(texts[i]);
@@ -70,9 +98,10 @@ static void no_hint_leads_to_a_refused_key(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_secret_is_shown_nowhere),
-                                       cmocka_unit_test(a_misplaced_secret_is_shown_nowhere),
-                                       cmocka_unit_test(no_hint_leads_to_a_refused_key),
-                                       cmocka_unit_test(services_are_asked_for)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_secret_is_shown_nowhere),
+        cmocka_unit_test(a_section_without_known_keys_is_shown_nowhere),
+        cmocka_unit_test(a_misplaced_secret_is_shown_nowhere),
+        cmocka_unit_test(no_hint_leads_to_a_refused_key), cmocka_unit_test(services_are_asked_for)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
