@@ -453,7 +453,8 @@ static sifr_status save_end(train_state *t, int signal, sifr_error *error) {
 /* What was done, also where the run fails after it. */
 static void note_outcome(const train_state *t, train_outcome *outcome) {
     outcome->steps = sifr_engine_steps(t->engine);
-    outcome->total_steps = t->total_steps;
+    /* A resumed run may have made more than it is now asked for. */
+    outcome->total_steps = base_max_i64(t->total_steps, outcome->steps);
     int64_t trained = data_epochs_trained(&t->epochs, outcome->steps);
     outcome->tokens = (trained - data_epochs_trained(&t->epochs, outcome->first_step)) * t->length;
     outcome->step_seconds = t->step_seconds;
@@ -496,7 +497,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
         train_say(t->host, "nothing left to train: step %lld of %lld is already done",
                   (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);
     begin_summary(t, outcome);
-    if (t->host->begin) t->host->begin(t->host->user, outcome->first_step, t->total_steps);
+    if (t->host->begin) t->host->begin(t->host->user, outcome->first_step, outcome->total_steps);
     BASE_TRY(train_profile_start(&t->profile, error));
     double start = base_seconds();
     sifr_status status = run_steps(t, outcome, error);

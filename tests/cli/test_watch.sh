@@ -13,7 +13,9 @@ cat >ds.json <<'J'
  "sifr": {"seq_length": 32, "logging_steps": 1, "eval_data": "text", "max_eval_windows": 4,
           "eval_steps": 3, "max_steps": 8}}
 J
-train() { "$SIFR" train --config ds.json --model llama --data text --output "$1" --threads 1; }
+train() {
+    "$SIFR" train --config ds.json --model llama --data text --output "$1" --threads 1 "${@:2}"
+}
 train one >log 2>&1 || fail "$(cat log)"
 reads() { python3 "$SOURCE/tests/support/watch_reads.py" "$SIFR" "$@" || fail "$*"; }
 reads sizes=one resized=one paused=one growing=new hostile=evil plain=one unread=one
@@ -24,6 +26,15 @@ expect 0 "$SIFR" watch one
 tail -n 1 out | grep -q '^one  step 8/8  100 %  done  .*loss [0-9.]*  eval loss [0-9.]*' || fail "$(cat out)"
 expect 0 "$SIFR" watch one --once
 [ "$(wc -l <out)" = 4 ] || fail "$(cat out)"
+
+# A run that is resumed to fewer steps than it has made is over, and no more than whole.
+cp -r one fewer
+train fewer --resume --max-steps 5 >log 2>&1 || fail "$(cat log)"
+grep -q 'nothing left to train: step 8 of 5 is already done' log || fail "$(cat log)"
+expect 0 "$SIFR" watch fewer
+tail -n 1 out | grep -q '^fewer  step 8/8  100 %  done  ' || fail "$(cat out)"
+grep -q '"total_steps": 8' fewer/summary.json || fail "$(cat fewer/summary.json)"
+
 mkdir later
 "$SIFR" watch later >lines 2>err &
 until grep -q 'no record yet' lines; do sleep 0.05; done

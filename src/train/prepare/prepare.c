@@ -1,6 +1,7 @@
 /* Prepares a run up to its first step: input, engine, data, weights, output. */
 #include <math.h>
 
+#include "base/checked.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/process.h"
@@ -246,7 +247,7 @@ static train_report_settings report_settings(const train_state *t) {
         .host = t->host,
         .output = c->output,
         .first_step = sifr_engine_steps(t->engine),
-        .total_steps = t->total_steps,
+        .total_steps = base_max_i64(t->total_steps, sifr_engine_steps(t->engine)),
         .length = t->length,
         .epochs = t->epochs,
         .log_every = c->logging_steps > 0 ? c->logging_steps : 1,
