@@ -29,6 +29,9 @@ int cli_fail_with(const char *name, sifr_status status, const char *format, ...)
     va_start(arguments, format);
     if (vasprintf(&message, format, arguments) < 0) message = NULL;
     va_end(arguments);
+    /* Of words as they were given, a terminal would act on what is no text. */
+    for (char *c = message; c && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
     fflush(stdout);
     /* One write: other ranks share standard error, and their words would come between two. */
     const char *line = message ? message : format;

@@ -127,6 +127,8 @@ static void refuses(void **state) {
                                     "--max-steps?\n"},
         {"--output o --zzzzzzzzzz", "sifr test: unknown option --zzzzzzzzzz; see `sifr test "
                                     "--help`\n"},
+        {"--output o \x1b[2J", "sifr test: ` [2J` belongs to no option; see `sifr test --help`\n"},
+        {"--output o --\x1b[2J", "sifr test: unknown option -- [2J; see `sifr test --help`\n"},
         /* The first letters of a name are not the name; other programs' names are known. */
         {"--output o --rat 3", "sifr test: unknown option --rat: did you mean --rate?\n"},
         {"--output o --steps=3", "sifr test: unknown option --steps: did you mean --max-steps?\n"},
