@@ -103,6 +103,26 @@ static void say_reason(const char *message) {
     puts(quickstart_shown(message, shown));
 }
 
+/* What is known so far. */
+static sifr_status check_answers(const quickstart_answers *a, sifr_error *error) {
+    BASE_TRY(quickstart_check_words(a, error));
+    BASE_TRY(quickstart_check_output(a, error));
+    return quickstart_check_run(a, error);
+}
+
+/* Asks until the answer goes with those that are there. */
+static sifr_status ask_checked(quickstart_answers *a, const char *question, const char *fallback,
+                               const char **answer, sifr_error *error) {
+    bool asks = a->asks && !*answer;
+    for (;;) {
+        BASE_TRY(ask_text(a, question, fallback, answer, error));
+        sifr_status status = check_answers(a, error);
+        if (status != SIFR_USAGE || !asks) return status;
+        say_reason(error->message);
+        *answer = NULL;
+    }
+}
+
 /* Asks for a number until it is one. */
 static sifr_status ask_number(quickstart_answers *a, const char *question, const char *fallback,
                               sifr_status (*parse)(const char *text, const char *what, int64_t *out,
@@ -162,7 +182,8 @@ static sifr_status ask_inputs(sifr_context *context, quickstart_answers *a,
         BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
         BASE_TRY(ask_data(a, error));
         BASE_TRY(refuse_missing(a, error));
-        sifr_status status = look(context, a, choice, error);
+        sifr_status status = check_answers(a, error);
+        if (status == SIFR_OK) status = look(context, a, choice, error);
         if (status == SIFR_OK || !(model || data)) return status;
         say_reason(error->message);
         if (model) a->model = NULL;
@@ -172,14 +193,15 @@ static sifr_status ask_inputs(sifr_context *context, quickstart_answers *a,
 
 static sifr_status ask_all(sifr_context *context, quickstart_answers *a, quickstart_choice *choice,
                            sifr_error *error) {
+    BASE_TRY(check_answers(a, error));
     BASE_TRY(ask_inputs(context, a, choice, error));
-    BASE_TRY(ask_text(a, "What is learned: text, rows, preferences, labels or tags",
-                      quickstart_kind_name(choice->guess.kind), &a->learn, error));
-    BASE_TRY(ask_text(a, "What is trained: all weights, or adapters beside them (all, lora)", "all",
-                      &a->train, error));
+    BASE_TRY(ask_checked(a, "What is learned: text, rows, preferences, labels or tags",
+                         quickstart_kind_name(choice->guess.kind), &a->learn, error));
+    BASE_TRY(ask_checked(a, "What is trained: all weights, or adapters beside them (all, lora)",
+                         "all", &a->train, error));
     BASE_TRY(ask_ranks(a, error));
     BASE_TRY(ask_memory(a, error));
-    BASE_TRY(ask_text(a, "Config to write", "quickstart.json", &a->output, error));
+    BASE_TRY(ask_checked(a, "Config to write", "quickstart.json", &a->output, error));
     return quickstart_choose_run(a, error);
 }
 
@@ -309,7 +331,8 @@ static sifr_status write_it(const quickstart_answers *a, const quickstart_choice
     plan_text(choice, figures, says, sizeof says);
     command_text(a, command, sizeof command);
     snprintf(head, sizeof head,
-             "Made by `sifr quickstart`. It is DeepSpeed's JSON with comments; docs/config.md has "
+             QUICKSTART_MADE
+             ". It is DeepSpeed's JSON with comments; docs/config.md has "
              "all keys, and `sifr train --config FILE --dry-run` says what each does.\nRun it "
              "with: %s\nThe plan: %s.",
              command, says);

@@ -124,6 +124,20 @@ holds asked.json '"lora": {'
 expect 0 python3 ask.py '||||' "$SIFR" quickstart --model model --data chats.jsonl --output few.json
 [ "$(grep -c 'Model folder' out)" = 0 ] || fail "what is given is asked"
 runs few
+# What cannot be used is asked again at once, and what was given is looked at before any question.
+expect 0 python3 ask.py '|0|lora|||model|text.txt|model/config.json|again.json' \
+    "$SIFR" quickstart --model model --data text.txt
+[ "$(grep -c 'What is trained' out)" = 2 ] || fail "asked once: $(cat out)"
+grep -A1 'What is trained' out | grep -qF -- '--train 0: give all or lora' || fail "later: $(cat out)"
+[ "$(grep -c 'Config to write' out)" = 4 ] || fail "asked other than four times: $(cat out)"
+says '--output model: a folder; name a file'
+says '--output text.txt: a file of the data to learn from; give another'
+says '--output model/config.json: a file of the model; give another'
+holds again.json '"lora": {'
+for option in '--run rows-run' '--learn x' '--train x' '--output model' '--learning-rate x'; do
+    expect 2 python3 ask.py 'model' "$SIFR" quickstart $option
+    [ "$(grep -c 'Model folder' out)" = 0 ] || fail "$option: asked before it is refused"
+done
 expect 2 python3 ask.py 'model' "$SIFR" quickstart
 says 'the answers ended before the questions; nothing was written'
 
@@ -155,6 +169,39 @@ refused 2 '--run model/.: the model folder itself' --model model --data text.txt
 refused 2 "--run is empty: name the run's folder" --model model --data text.txt --run ''
 chmod 500 locked
 [ -w locked ] || refused 2 '--run locked/run: cannot be made in locked' --model model --data text.txt --run locked/run
+ln -s nothing dangling
+refused 2 '--run dangling: a link to what is not there' --model model --data text.txt --run dangling
+refused 2 '--run dangling/run: cannot be made in dangling' --model model --data text.txt --run dangling/run
+refused 2 "--run $(printf 'b\377-run'): not UTF-8" --model model --data text.txt --run "$(printf 'b\377-run')"
+refused 2 "--output $(printf 'b\377'): not UTF-8" --model model --data text.txt --output "$(printf 'b\377')"
+for run in chk.json ./chk.json/ empty/../chk.json chk.json/run; do
+    refused 2 "--run $run: in the way of the config, chk.json" --model model --data text.txt --output chk.json --run $run
+done
+refused 2 '--run empty: in the way of the config, empty/q.json' --model model --data text.txt --output empty/q.json --run empty
+[ ! -e chk.json ] && [ ! -e empty/q.json ] || fail "a config in the run's place"
+# What the run reads is not replaced, by whatever path; nor is it put aside.
+cp -r model kept
+mkdir texts && cp text.txt texts && ln -s texts/text.txt link.txt && ln model/config.json hard.json
+echo '{}' >machine.json
+find model text.txt texts link.txt hard.json -type f | sort | xargs cksum >before
+for file in text.txt ./model/../text.txt "$PWD/text.txt"; do
+    refused 2 "--output $file: a file of the data to learn from" --model model --data text.txt --output "$file"
+done
+for data in texts 'tex*/*.txt' ./link.txt; do
+    refused 2 '--output link.txt: a file of the data' --model model --data "$data" --output link.txt
+done
+for file in model/config.json ./texts/../model/tokenizer.json hard.json; do
+    refused 2 "--output $file: a file of the model" --model model --data text.txt --output $file
+done
+refused 2 '--output texts: a folder; name a file' --model model --data text.txt --output texts
+refused 2 '--output machine.json: the file of --machine' --model model --data text.txt --machine machine.json --output machine.json
+refused 2 '--output is empty: name the config to write' --model model --data text.txt --output ''
+refused 2 '--output no/where.json: no is no folder that can be written' --model model --data text.txt --output no/where.json
+find model text.txt texts link.txt hard.json -type f | sort | xargs cksum | cmp - before || fail "something is replaced"
+[ -z "$(find . -name 'text.txt.old' -o -name 'config.json.old')" ] || fail "something is put aside"
+# A config that was made before may lie beside the model and the data.
+start model/beside model text.txt text && start model/beside model text.txt text
+rm model/beside*
 start empty model text.txt text --run empty
 start below model text.txt text --run new/below/run
 # What a terminal would act on is shown, and not sent: in lines, in the command, in messages.

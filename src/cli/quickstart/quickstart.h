@@ -71,6 +71,11 @@ typedef struct quickstart_choice {
 /* The words of --learn, by sifr_data_kind. */
 const char *quickstart_kind_name(sifr_data_kind kind);
 
+/* SIFR_USAGE for a --learn or --train that is none, or a rate, epochs or a device that no config
+ * has; what is not given yet is passed over. */
+sifr_status quickstart_check_words(const quickstart_answers *answers,
+                                   sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sets the keys that follow from model and data; after sifr_data_look. Reads data of a moderate
  * size once, so that what is wrong with them is said now. */
 sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *answers,
@@ -83,6 +88,10 @@ sifr_status quickstart_put(quickstart_choice *choice, const char *path, const ch
 
 /* --- the run's folder (quickstart_run.c) --- */
 
+/* SIFR_USAGE for a run's folder that `sifr train` would refuse, as far as answers are there. */
+sifr_status quickstart_check_run(const quickstart_answers *answers,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
 /* Sets answers->run. One that is given and that `sifr train` would refuse is SIFR_USAGE; without,
  * it is the config's name and "-run", and "-2" and so on where that is in use. */
 sifr_status quickstart_choose_run(quickstart_answers *answers, sifr_error *error) SIFR_MUST_CHECK;
@@ -90,7 +99,27 @@ sifr_status quickstart_choose_run(quickstart_answers *answers, sifr_error *error
 /* The config's name without ".json", and `ending`; NULL: no memory. */
 const char *quickstart_beside(quickstart_answers *answers, const char *ending, sifr_error *error);
 
+/* --- the config's place (quickstart_place.c) --- */
+
+/* SIFR_USAGE for a config that would replace what the run reads, or cannot be written, as far as
+ * answers are there. What stands for itself may be replaced: a config that was made here. */
+sifr_status quickstart_check_output(const quickstart_answers *answers,
+                                    sifr_error *error) SIFR_MUST_CHECK;
+
+/* Whether a path, which need not be there, is the other or below it. */
+bool quickstart_is_within(const char *path, const char *other);
+
+/* Whether a config can hold the text. */
+bool quickstart_is_utf8(const char *text);
+
+/* The folder that holds the path, as text alone: "." for a name. */
+sifr_status quickstart_parent(const char *path, const char *option, char out[BASE_PATH_LENGTH],
+                              sifr_error *error) SIFR_MUST_CHECK;
+
 /* --- the file (quickstart_write.c) --- */
+
+/* What its file begins with. */
+#define QUICKSTART_MADE "Made by `sifr quickstart`"
 
 /* The keys of `planned`, the choice's config after the plan, that are not at their defaults, each
  * below a comment; `head` begins the file, a line a comment. What is written is read back. */

@@ -188,12 +188,16 @@ static sifr_status put_rate(const quickstart_answers *answers, quickstart_choice
                           "a larger gradient is scaled down to this norm");
 }
 
-static sifr_status put_weights(const quickstart_answers *answers, quickstart_choice *choice,
-                               bool *adapters, sifr_error *error) {
-    const char *train = answers->train;
+static sifr_status check_train(const char *train, bool *adapters, sifr_error *error) {
     *adapters = train && strcmp(train, "lora") == 0;
     if (train && !*adapters && strcmp(train, "all") != 0)
         return base_fail(error, SIFR_USAGE, "--train %.40s: give all or lora", train);
+    return SIFR_OK;
+}
+
+static sifr_status put_weights(const quickstart_answers *answers, quickstart_choice *choice,
+                               bool *adapters, sifr_error *error) {
+    BASE_TRY(check_train(answers->train, adapters, error));
     if (!*adapters) return SIFR_OK;
     return quickstart_put(choice, "sifr.lora",
                           "{\"r\": 16, \"lora_alpha\": 32, \"target_modules\": \"all-linear\"}",
@@ -230,6 +234,22 @@ static sifr_status put_run(const quickstart_answers *answers, quickstart_choice 
                             "so many of the newest checkpoints stay"));
     if (!answers->device) return SIFR_OK;
     return quickstart_put(choice, "sifr.device", answers->device, error, "as asked for");
+}
+
+sifr_status quickstart_check_words(const quickstart_answers *answers, sifr_error *error) {
+    const char *const keys[][2] = {{"sifr.num_train_epochs", answers->epochs},
+                                   {"optimizer.params.lr", answers->rate},
+                                   {"sifr.device", answers->device}};
+    quickstart_choice tried = {0};
+    bool adapters;
+    BASE_TRY(choose_kind(answers, &tried, error));
+    BASE_TRY(check_train(answers->train, &adapters, error));
+    BASE_TRY(sifr_config_create(&tried.config, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; status == SIFR_OK && i < sizeof keys / sizeof *keys; i++)
+        if (keys[i][1]) status = sifr_config_set(tried.config, keys[i][0], keys[i][1], error);
+    sifr_config_free(tried.config);
+    return status;
 }
 
 sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *answers,

@@ -25,7 +25,7 @@ static sifr_status check_there(const char *path, const struct stat *there, const
     if (!S_ISDIR(there->st_mode))
         return base_fail(error, SIFR_USAGE, "--run %s: not a folder; give a new or empty one",
                          path);
-    if (is_same(there, model))
+    if (model && is_same(there, model))
         return base_fail(error, SIFR_USAGE, "--run %s: the model folder itself; give another",
                          path);
     BASE_TRY(base_list_directory(path, &names, &count, error));
@@ -39,44 +39,54 @@ static sifr_status check_there(const char *path, const struct stat *there, const
 
 /* The nearest folder above that is there has to take a new one. */
 static sifr_status check_above(const char *path, sifr_error *error) {
-    char above[BASE_PATH_LENGTH];
+    char above[BASE_PATH_LENGTH], lower[BASE_PATH_LENGTH];
     struct stat about;
-    if (snprintf(above, sizeof above, "%s", path) >= (int)sizeof above)
-        return base_fail(error, SIFR_USAGE, "--run %.80s…: the path is too long", path);
-    do {
-        char *slash = strrchr(above, '/');
-        if (!slash)
-            strcpy(above, ".");
-        else if (slash == above)
-            above[1] = '\0';
-        else
-            *slash = '\0';
-    } while (stat(above, &about) != 0 && errno == ENOENT);
+    for (const char *below = path;; below = memcpy(lower, above, sizeof lower)) {
+        BASE_TRY(quickstart_parent(below, "run", above, error));
+        if (lstat(above, &about) == 0 || errno != ENOENT) break;
+    }
     if (access(above, W_OK | X_OK) == 0 && base_is_directory(above)) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "--run %s: cannot be made in %s; give a path in a folder that can be written",
                      path, above);
 }
 
-static sifr_status check(const char *path, const char *model, sifr_error *error) {
+static sifr_status check(const quickstart_answers *a, sifr_error *error) {
+    const char *path = a->run;
     struct stat about;
     if (!path[0]) return base_fail(error, SIFR_USAGE, "--run is empty: name the run's folder");
-    if (stat(path, &about) == 0) return check_there(path, &about, model, error);
+    if (!quickstart_is_utf8(path))
+        return base_fail(error, SIFR_USAGE,
+                         "--run %s: not UTF-8, which a config has to be; give another folder",
+                         path);
+    if (a->output &&
+        (quickstart_is_within(path, a->output) || quickstart_is_within(a->output, path)))
+        return base_fail(error, SIFR_USAGE,
+                         "--run %s: in the way of the config, %s; give another folder", path,
+                         a->output);
+    if (stat(path, &about) == 0) return check_there(path, &about, a->model, error);
     if (errno != ENOENT)
         return base_fail_errno(error, errno, "--run %s: cannot look into it", path);
+    if (lstat(path, &about) == 0)
+        return base_fail(error, SIFR_USAGE,
+                         "--run %s: a link to what is not there; give a new or empty folder", path);
     return check_above(path, error);
+}
+
+sifr_status quickstart_check_run(const quickstart_answers *a, sifr_error *error) {
+    return a->run ? check(a, error) : SIFR_OK;
 }
 
 sifr_status quickstart_choose_run(quickstart_answers *a, sifr_error *error) {
     enum { MOST = 100 };
     sifr_status status = SIFR_OK;
-    if (a->run) return check(a->run, a->model, error);
+    if (a->run) return check(a, error);
     for (int i = 1; i <= MOST; i++) {
         char ending[32];
         snprintf(ending, sizeof ending, i > 1 ? "-run-%d" : "-run", i);
         a->run = quickstart_beside(a, ending, error);
         if (!a->run) return SIFR_NO_MEMORY;
-        status = check(a->run, a->model, error);
+        status = check(a, error);
         if (status == SIFR_OK) return status;
     }
     return status;
