@@ -56,6 +56,16 @@ typedef struct unit_weights {
     double *all, *forward, *backward; /* the latter two where time is what is equal */
 } unit_weights;
 
+/* This rank's tensors and contexts, which the model may be cut for already, and no other axis. */
+static plan_mesh mesh_of_part(const plan_mesh *mesh) {
+    plan_mesh one = plan_mesh_flat(1, 0);
+    for (int a = PLAN_AXIS_CONTEXT; a <= PLAN_AXIS_TENSOR; a++) {
+        one.ranks[a] = mesh->ranks[a];
+        one.place[a] = mesh->place[a];
+    }
+    return one;
+}
+
 /* Operations of products, and bytes as if each took as long as 10 of them: of one micro batch,
  * forward and backward, on one rank. All ranks find the same. */
 static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_settings *settings,
@@ -63,7 +73,7 @@ static sifr_status weigh_time(const sifr_model *model, device *dev, const plan_s
     static const double operations_a_byte = 10;
     plan_settings one = *settings;
     plan_schedule *s;
-    one.mesh = plan_mesh_flat(1, 0);
+    one.mesh = mesh_of_part(&settings->mesh);
     one.pipeline = (plan_pipeline){.stages = 1, .chunks = 1};
     one.step.zero.stage = 0;
     one.step.zero.quantized_gradients = false; /* nothing is sent */
