@@ -31,7 +31,7 @@ hosts 2
 limit() { # RATE
     local i
     for i in 1 2; do
-        ip netns exec h$i tc qdisc replace dev eth0 root tbf rate "$1" burst 256kb latency 100ms \
+        ip netns exec h$i tc qdisc replace dev eth0 root tbf rate "$1" burst 64kb latency 100ms \
             2>/dev/null || return 1
     done
 }
@@ -43,11 +43,19 @@ fi
 hpz='"zero_hpz_partition_size": 2'
 qwz='"zero_quantized_weights": true'
 qgz='"zero_quantized_gradients": true'
+power() { # RANK: keys after those of zero_optimization
+    echo "}, \"compression\": {\"type\": \"powerSGD\", \"params\":" \
+        "{\"matrix_approximation_rank\": $1, \"start_compressing_after_step\": 2}"
+}
 rows=(
     "as it is|"
     "hpZ|, $hpz"
     "qwZ and qgZ|, $qwz, $qgz"
     "all three|, $hpz, $qwz, $qgz"
+    "PowerSGD, rank 1|$(power 1)"
+    "PowerSGD, rank 2|$(power 2)"
+    "PowerSGD, rank 4|$(power 4)"
+    "two tensor ranks a host|}, \"tensor_parallel\": {\"size\": 2"
 )
 
 cat "$SOURCE"/README.md "$SOURCE"/docs/*.md >words
@@ -107,13 +115,13 @@ share() {
 of_share() { awk -v s="$1" -v of="$2" 'BEGIN { printf "%.4g", of * s }'; }
 
 {
-    echo '| | from other hosts | 1 Gbit/s: predicted | measured | 100 Mbit/s: predicted | measured |'
+    echo '| | from other hosts, a rank | 1 Gbit/s: predicted | measured | 100 Mbit/s: predicted | measured |'
     echo '|---|---|---|---|---|---|'
 } >table
 declare -a cells crossing
 for rate in 1gbit 100mbit; do
     limit $rate
-    on h1 "$SIFR" bench comm --hostfile hostfile --max-bytes 1MiB --output link.json >out 2>err ||
+    on h1 "$SIFR" bench comm --hostfile hostfile --max-bytes 8MiB --output link.json >out 2>err ||
         fail "bench comm at $rate: exit code $?"
     sed -n 's/^a call takes/'$rate': a call takes/p' out >&2
     for i in "${!rows[@]}"; do

@@ -121,6 +121,24 @@ static void several_hosts(void **state) {
     assert_float_equal(p.communication, 0, 1e-9);
 }
 
+/* Two tensor ranks on each of two hosts: the other half comes once for each of them, so the link
+ * has to bring two parts, in which time a gather among all four would deliver three. */
+static void groups_share_a_link(void **state) {
+    (void)state;
+    short_list list;
+    plan_prediction p;
+    sifr_error error;
+    begin(&list, 2);
+    list.schedule.settings.mesh.ranks[PLAN_AXIS_TENSOR] = 2;
+    add(&list, PLAN_GATHER, -1, 4, -1);
+    assert_int_equal(plan_predict(&list.schedule, &machine, &p, NULL, &error), SIFR_OK);
+    assert_float_equal(p.step_seconds, 100 + 3 * 4 / 0.5, 1e-9);
+    begin(&list, 4); /* all of them in one group, which the figure is of */
+    add(&list, PLAN_GATHER, -1, 4, -1);
+    assert_int_equal(plan_predict(&list.schedule, &machine, &p, NULL, &error), SIFR_OK);
+    assert_float_equal(p.step_seconds, 100 + 3 * 4 / 0.5, 1e-9);
+}
+
 static void move(short_list *list, plan_action action, int64_t bytes) {
     add(list, action, -1, bytes, -1);
     list->instructions[list->schedule.instruction_count - 1].queue = PLAN_COPY;
@@ -166,9 +184,9 @@ static void an_assumption(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(two_queues), cmocka_unit_test(an_open_end),
-                                       cmocka_unit_test(several_hosts),
-                                       cmocka_unit_test(two_directions),
-                                       cmocka_unit_test(an_assumption)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_queues),     cmocka_unit_test(an_open_end),
+        cmocka_unit_test(several_hosts),  cmocka_unit_test(groups_share_a_link),
+        cmocka_unit_test(two_directions), cmocka_unit_test(an_assumption)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

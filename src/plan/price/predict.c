@@ -42,13 +42,28 @@ static double call_price(const plan_schedule *s, const device_call *call,
     return computing > moving ? computing : moving;
 }
 
+/* How much longer than its bytes say a collective of a span takes on the link between hosts. A
+ * link's figure is that of a gather among all ranks, which brings over it, once for all ranks of a
+ * host, what the host lacks. The groups of another span of which a host has ranks share the link:
+ * together they bring more than one rank gets. */
+static double crowding(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host) {
+    double world = plan_mesh_ranks(mesh, PLAN_WORLD), ranks = plan_mesh_ranks(mesh, span);
+    double here = ranks_per_host, near = plan_mesh_neighbours(mesh, span, ranks_per_host);
+    double crossing = (ranks - near) * (here / near);
+    if (near == ranks) return 1; /* of uneven hosts: others of its groups cross */
+    return crossing * (world - 1) / (world - here) / (ranks - 1);
+}
+
 /* One collective among the ranks of `span`, which delivers `bytes` to a rank. */
 static double delivery_price(const plan_schedule *s, plan_span span, int64_t bytes,
                              const plan_machine *machine) {
     const plan_mesh *mesh = &s->settings.mesh;
     if (plan_mesh_ranks(mesh, span) == 1) return 0;
-    plan_link link = plan_link_of(machine, plan_mesh_crosses(mesh, span, machine->ranks_per_host));
-    return link.latency_seconds + (double)bytes / link.bytes_per_second;
+    bool crosses = plan_mesh_crosses(mesh, span, machine->ranks_per_host);
+    plan_link link = plan_link_of(machine, crosses);
+    double moved = (double)bytes;
+    if (crosses) moved *= crowding(mesh, span, machine->ranks_per_host);
+    return link.latency_seconds + moved / link.bytes_per_second;
 }
 
 /* The same, to which each rank gives `bytes`. */
@@ -58,8 +73,7 @@ static double collective_price(const plan_schedule *s, plan_span span, int64_t b
     return delivery_price(s, span, bytes * others, machine);
 }
 
-/* The parts of an exchange that cross: each rank of a host gets its own over the host's one link.
- * A link's figure is that of gathers, which bring what a host lacks once for all of its ranks. */
+/* The parts of an exchange that cross: each rank of a host gets its own over the host's link. */
 static double crossing_price(const plan_schedule *s, int64_t far, const plan_machine *machine) {
     double world = plan_mesh_ranks(&s->settings.mesh, PLAN_WORLD), here = machine->ranks_per_host;
     plan_link link = plan_link_of(machine, true);
