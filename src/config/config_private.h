@@ -63,6 +63,10 @@ char *config_value_text(const json_t *value, char *out, size_t size);
 /* Whether keys of this name have tokens or passwords, in any program's config. */
 bool config_names_secret(const char *name);
 
+/* Whether an unknown key of a section looks like a login: of a service's, one that is long and no
+ * word; anywhere, an address with a user in it. */
+bool config_may_be_login(const char *section, const char *name);
+
 /* Whether a value of this key is for no message and no file; value: may be NULL. */
 bool config_is_secret(const config_key *key, const json_t *value);
 /* `text` in quotes and on one line, cut to `size`; returns out. */

@@ -158,15 +158,25 @@ bool config_is_secret(const config_key *key, const json_t *value) {
     return key->secret || (key->status == CONFIG_NO_EFFECT && config_has_secret(value));
 }
 
+/* Sections of services that people log in to. */
+static bool config_is_of_service(const char *path) {
+    static const char *const places[] = {"sifr.mlflow", "wandb", "comet", "swanlab",
+                                         "monitor_config"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        if (strncmp(path, places[i], strlen(places[i])) == 0) return true;
+    return false;
+}
+
+bool config_may_be_login(const char *section, const char *name) {
+    return has_login(name) || (config_is_of_service(section) && strlen(name) >= 20 &&
+                               name[strspn(name, "abcdefghijklmnopqrstuvwxyz_")]);
+}
+
 /* What has the wrong type may be a login that was put in a wrong place: where people put those, the
  * message has its type alone. */
 static const char *config_wrong_text(const config_key *key, const json_t *value, char *out,
                                      size_t size) {
-    static const char *const places[] = {"sifr.mlflow", "wandb", "comet", "swanlab",
-                                         "monitor_config"};
-    bool hidden = key->secret || config_has_secret(value);
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        hidden |= strncmp(key->path, places[i], strlen(places[i])) == 0;
+    bool hidden = key->secret || config_has_secret(value) || config_is_of_service(key->path);
     if (!hidden || json_is_boolean(value)) return config_value_text(value, out, size);
     snprintf(out, size, "%s, which is not shown",
              json_is_string(value)   ? "a string"

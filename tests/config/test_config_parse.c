@@ -121,6 +121,18 @@ static void unknown_keys(void **state) {
                    "sifr.preference.loss_type?");
     config_refused("{\"sifr\": {\"data\": [{\"w\": 0.8}]}}",
                    "ds.json: sifr.data must be a list of strings or \"auto\", not [{\"w\":0.8}]");
+    /* A short word is near to a key of some section: only sections around it, and in it, count. */
+    config_refused("{\"wandb\": {\"host\": \"a\"}}",
+                   "ds.json: unknown key wandb.host; docs/config.md lists every key that is known");
+    config_refused("{\"sifr\": {\"train_batch_siz\": 8}}",
+                   "ds.json: unknown key sifr.train_batch_siz; did you mean train_batch_size?");
+    /* A login that was written as a key. */
+    config_refused("{\"comet\": {\"aB3dE5gH7jK9mN1pQ2rS\": true}}",
+                   "ds.json: unknown key in \"comet\", whose name is not shown, as it may be a "
+                   "login; docs/config.md lists every key that is known");
+    config_refused("{\"https://me:pass@host\": 1}",
+                   "ds.json: unknown key, whose name is not shown, as it may be a login; "
+                   "docs/config.md lists every key that is known");
     config_refused("{\"a\\nb\": 1}",
                    "ds.json: unknown key \"a\\nb\"; docs/config.md lists every key "
                    "that is known");

@@ -49,8 +49,20 @@ static bool config_is_hint(const config_key *key) {
     return key->status != CONFIG_ALIAS && key->status != CONFIG_REMOVED;
 }
 
-/* The row whose last part is nearest to `name`: of the section first, then of any; *rows is how
- * many have exactly this name. NULL where nothing is near. */
+/* Whether one of two sections lies in the other: a name that is misspelt is looked for only in
+ * sections where it can have been meant, since every short word is near to a key of some section.
+ */
+static bool config_lies_with(const char *path, const char *leaf, const char *prefix) {
+    size_t own = leaf == path ? 0 : (size_t)(leaf - path - 1), other = strlen(prefix);
+    size_t shorter = own < other ? own : other;
+    const char *longer = own < other ? prefix : path;
+    return strncmp(path, prefix, shorter) == 0 &&
+           (own == other || shorter == 0 || longer[shorter] == '.');
+}
+
+/* The row whose last part is nearest to `name`: of the section first, then of any that has this
+ * very name, then of those that lie in it or around it; *rows is how many have exactly this name.
+ * NULL where nothing is near. */
 static const config_key *config_nearest_key(const char *prefix, const char *name, size_t *rows) {
     const char *candidates[512];
     const config_key *keys[512];
@@ -61,8 +73,11 @@ static const config_key *config_nearest_key(const char *prefix, const char *name
             const config_key *key = config_key_at(i);
             if (!config_is_hint(key)) continue;
             if (round == 0 && !config_is_member(key->path, prefix)) continue;
+            const char *leaf = config_key_leaf(key);
+            if (round == 1 && strcmp(leaf, name) != 0 && !config_lies_with(key->path, leaf, prefix))
+                continue;
             keys[count] = key;
-            candidates[count] = config_key_leaf(key);
+            candidates[count] = leaf;
             *rows += strcmp(candidates[count++], name) == 0;
         }
         const char *best = base_nearest(name, candidates, count);
@@ -118,6 +133,12 @@ static sifr_status config_unknown(const sifr_config *config, const char *prefix,
                                   sifr_error *error) {
     char quoted[80], full[400];
     config_quote(name, quoted, sizeof quoted);
+    if (config_may_be_login(prefix, name))
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s: unknown key%s%s%s, whose name is not shown, as it may be a login; "
+            "docs/config.md lists every key that is known",
+            config->name, prefix[0] ? " in \"" : "", prefix, prefix[0] ? "\"" : "");
     const char *shown = strlen(name) < 64 && !strpbrk(name, "\n\r\t\"\\") ? name : quoted;
     snprintf(full, sizeof full, "%s%s%s", prefix, prefix[0] ? "." : "", shown);
     for (const char *c = full; *c; c++) {
