@@ -21,7 +21,9 @@ static void least_weight_goes_first(void **state) {
     assert_line(28, "step 5/10  loss 1.5");
     assert_line(20, "step 5/10  loss 1.5");
     assert_line(19, "step 5/10");
-    assert_line(1, "step 5/10");
+    assert_line(10, "step 5/10");
+    assert_line(9, "step 5/1");
+    assert_line(1, "");
 }
 
 int main(void) {

@@ -36,4 +36,6 @@ void train_progress_line(const train_line_part *parts, size_t count, int columns
         if (parts[i].text[0] && parts[i].weight >= least)
             used +=
                 (size_t)snprintf(out + used, size - used, "%s%s", used ? "  " : "", parts[i].text);
+    /* The last column stays free: some terminals begin a new line there. */
+    if (columns > 0) out[base_fit_columns(out, (size_t)columns - 1)] = '\0';
 }
