@@ -84,6 +84,8 @@ refusals many 900
 serve closed PLAYED_LOGIN="Bearer s3cr3t-of-mine"
 push 1 run --to $uri
 said "HTTP 401; set MLFLOW_TRACKING_TOKEN, or"
+MLFLOW_TRACKING_TOKEN=s3cr3t-of-another push 1 run --to $uri
+said "HTTP 401; the login that was given is not accepted"
 MLFLOW_TRACKING_TOKEN=s3cr3t-of-mine MLFLOW_TRACKING_URI=$uri train_llama 0 by-token 1
 check closed 'len(m("loss")) == 3'
 serve basic PLAYED_LOGIN="Basic $(printf 'me:s3cr3t @of' | base64)"

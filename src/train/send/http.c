@@ -167,6 +167,10 @@ const char *train_http_shown(const train_http *h) {
     return h->base;
 }
 
+bool train_http_has_login(const train_http *h) {
+    return h->secrets[0] || h->secrets[2];
+}
+
 void train_http_until(train_http *h, double seconds) {
     atomic_store(&h->until, seconds);
 }

@@ -27,6 +27,9 @@ void train_http_close(train_http *http); /* harmless on NULL */
 /* The server's address as it may be shown and stored: without user and password. */
 const char *train_http_shown(const train_http *http);
 
+/* Whether requests carry a user and a password, or a token. */
+bool train_http_has_login(const train_http *http);
+
 typedef struct train_http_reply {
     int status;       /* 200 */
     const char *text; /* with a NUL; until the next request */

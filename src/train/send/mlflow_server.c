@@ -116,7 +116,11 @@ static sifr_status refuse(const train_mlflow *m, const train_http_reply *reply,
     char why[512];
     const char *shown = train_http_shown(m->http), *advice = "";
     describe(m, reply, answer, why, sizeof why);
-    if (reply->status == 401 || reply->status == 403)
+    if (reply->status == 403 && train_http_has_login(m->http))
+        advice = "; the login that was given may not do this";
+    else if (reply->status == 401 && train_http_has_login(m->http))
+        advice = "; the login that was given is not accepted";
+    else if (reply->status == 401 || reply->status == 403)
         advice = "; set MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and "
                  "MLFLOW_TRACKING_PASSWORD (other logins are not supported yet)";
     else if (reply->status >= 300 && reply->status < 400)
