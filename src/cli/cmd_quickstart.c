@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
+#include "cli/launch/launch_choice.h"
 #include "cli/options.h"
 #include "cli/quickstart/quickstart.h"
 #include "cli/quote.h"
@@ -104,8 +105,15 @@ static void say_reason(const char *message) {
 }
 
 /* What is known so far. */
+static sifr_status check_ranks(int64_t ranks, sifr_error *error) {
+    if (ranks <= CLI_RANK_LIMIT) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "--ranks: %lld is not in 1 to %d", (long long)ranks,
+                     (int)CLI_RANK_LIMIT);
+}
+
 static sifr_status check_answers(const quickstart_answers *a, sifr_error *error) {
     BASE_TRY(quickstart_check_words(a, error));
+    BASE_TRY(check_ranks(a->ranks, error));
     BASE_TRY(quickstart_check_output(a, error));
     return quickstart_check_run(a, error);
 }
@@ -138,10 +146,16 @@ static sifr_status ask_number(quickstart_answers *a, const char *question, const
     }
 }
 
+static sifr_status parse_ranks(const char *text, const char *what, int64_t *out,
+                               sifr_error *error) {
+    BASE_TRY(base_parse_count(text, what, out, error));
+    return check_ranks(*out, error);
+}
+
 static sifr_status ask_ranks(quickstart_answers *a, sifr_error *error) {
     if (!a->ranks && a->asks)
         BASE_TRY(ask_number(a, "Ranks: processes that share the work, one for each GPU", "1",
-                            base_parse_count, "ranks", &a->ranks, error));
+                            parse_ranks, "ranks", &a->ranks, error));
     if (!a->ranks) a->ranks = 1;
     return SIFR_OK;
 }

@@ -186,7 +186,8 @@ static void print_summary(train_lines *lines, const sifr_train_outcome *o) {
     if (isfinite(o->eval_loss))
         say(lines, o->has_perplexity ? "eval loss %.4f, perplexity %.2f" : "eval loss %.4f",
             o->eval_loss, exp(o->eval_loss));
-    say(lines, "model: %s", lines->model);
+    char model[BASE_PATH_LENGTH * 4];
+    say(lines, "model: %s", base_show_text(lines->model, true, model, sizeof model));
 }
 
 enum { NOTICE_BYTES = 2048 }; /* of a rank, for the first one */

@@ -29,16 +29,20 @@ static void put_quoted(const char *word, char *out, size_t size) {
     put(out, size, "'", 1);
 }
 
-/* As bash, zsh and ksh read it, and POSIX of 2024. */
+/* By printf, which each shell has. A shell takes line feeds off the end of what a command prints:
+ * there only $'...' does, which dash does not read. */
 static void put_escaped(const char *word, char *out, size_t size) {
-    put(out, size, "$'", 2);
+    size_t count = strlen(word);
+    bool printed = word[count - 1] != '\n';
+    const char *begin = printed ? "\"$(printf '" : "$'";
+    put(out, size, begin, strlen(begin));
     for (; *word; word++) {
         char byte[8];
-        bool plain = *word >= ' ' && *word <= '~' && *word != '\'' && *word != '\\';
+        bool plain = *word >= ' ' && *word <= '~' && !strchr("'\\%", *word);
         int length = snprintf(byte, sizeof byte, plain ? "%c" : "\\%03o", (unsigned char)*word);
         put(out, size, byte, (size_t)length);
     }
-    put(out, size, "'", 1);
+    put(out, size, "')\"", printed ? 3 : 1);
 }
 
 char *cli_quote(const char *word, char *out, size_t size) {

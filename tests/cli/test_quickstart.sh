@@ -209,12 +209,17 @@ odd=$(printf 'o\033]0;owned\007\ndd')
 cp text.txt "$odd.txt"
 expect 0 sifr quickstart --model model --data "$odd.txt" --output "$odd.json" </dev/null
 says 'data         o\x1b]0;owned\x07\x0add.txt, '
-says "sifr train --config \$'o\\033]0;owned\\007\\012dd.json'"
+says 'sifr train --config "$(printf '\''o\033]0;owned\007\012dd.json'\'')"'
 ! LC_ALL=C grep -q $'\033\|\007' out "$odd.json" || fail "a sequence is sent: $(cat -v out)"
 eval "$(grep -o 'sifr train --config .*' out) --max-steps 2" >log 2>&1 || fail "the command: $(cat log)"
+echo "printf %s $(grep -o '"$(printf.*' out)" >shown.sh
+[ "$(sh shown.sh)" = "$odd.json" ] || fail "the command in sh: $(cat -v shown.sh)"
 refused 1 'no [2Jwhere: no such file or folder' --model "$(printf 'no\033[2Jwhere')" --data text.txt
 echo '{"foo": 1}' >odd.jsonl
 refused 1 'odd.jsonl: row 1, line 1: no known form: its fields are foo' --model model --data odd.jsonl
 refused 1 'nowhere: no such file or folder' --model nowhere --data text.txt
 echo a >short.txt
 refused 1 'too few' --model model --data short.txt
+refused 2 '--ranks: 1000000000 is not in 1 to 4096' --model model --data text.txt --ranks 1000000000
+refused 1 'or --max-steps; a step has a sequence of each rank, so fewer --ranks help too' \
+    --model model --data text.txt --ranks 4096

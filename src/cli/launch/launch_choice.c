@@ -7,8 +7,6 @@
 #include "cli/launch/launch_command.h"
 #include "comm/launcher.h"
 
-enum { RANK_LIMIT = 4096 };
-
 size_t cli_launch_options(cli_launch_request *request, cli_option *options) {
     options[0] = (cli_option){.name = "ranks",
                               .kind = CLI_COUNT,
@@ -98,9 +96,9 @@ sifr_status cli_launch_choose(const cli_launch_request *request, cli_launch_choi
     *out = (cli_launch_choice){.ranks = 1};
     if (comm_under_launcher(&out->ranks)) return check_launched(request, out->ranks, error);
     BASE_TRY(refuse_foreign(error));
-    if (request->ranks_given && (request->ranks < 1 || request->ranks > RANK_LIMIT))
+    if (request->ranks_given && (request->ranks < 1 || request->ranks > CLI_RANK_LIMIT))
         return base_fail(error, SIFR_USAGE, "--ranks: %lld is not in 1 to %d",
-                         (long long)request->ranks, (int)RANK_LIMIT);
+                         (long long)request->ranks, (int)CLI_RANK_LIMIT);
     if (request->ranks_given) out->ranks = (int)request->ranks;
     sifr_status status = names_hosts(request) ? choose_hosts(request, out, &hosts, error) : SIFR_OK;
     cli_hosts_free(&hosts);

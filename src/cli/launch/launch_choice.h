@@ -15,7 +15,7 @@ typedef struct cli_launch_request {
     const char *hostfile, *include, *exclude; /* hostfile.h has the rules */
 } cli_launch_request;
 
-enum { CLI_LAUNCH_OPTIONS = 4 };
+enum { CLI_LAUNCH_OPTIONS = 4, CLI_RANK_LIMIT = 4096 /* of a run */ };
 
 /* --ranks, --hostfile, --include, --exclude, into options[CLI_LAUNCH_OPTIONS], which point into
  * *request. Returns how many. */

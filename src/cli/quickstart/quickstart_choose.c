@@ -155,7 +155,15 @@ static sifr_status count_data(sifr_context *context, const quickstart_answers *a
     bool rows = choice->kind == SIFR_DATA_ROWS || choice->kind == SIFR_DATA_PAIRS;
     choice->counted = choice->guess.stores || choice->guess.bytes <= MOST_COUNTED;
     if (!choice->counted) return SIFR_OK;
-    if (!rows) return count_sequences(context, choice, error);
+    if (!rows) {
+        sifr_error reason = {0};
+        sifr_status status = count_sequences(context, choice, &reason);
+        if (status == SIFR_OK) return status;
+        bool of_ranks = status == SIFR_FAILED && choice->batch > STEP_SEQUENCES;
+        return base_fail(
+            error, status, "%s%s", reason.message,
+            of_ranks ? "; a step has a sequence of each rank, so fewer --ranks help too" : "");
+    }
     BASE_TRY(count_rows(context, choice, error));
     return shorten(answers, choice, error);
 }
