@@ -48,6 +48,13 @@ static void classes_of_bits(void **state) {
     assert_class((plan_settings){.mesh = plan_mesh_flat(1, 0),
                                  .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");
+    plan_settings mesh = {.mesh.ranks = {1, 1, 1, 2, 2}, .step.zero.stage = 1};
+    assert_class(mesh, "reproducible with 1 times 2 context x 2 tensor ranks only: sums over "
+                       "context ranks follow those over a rank's micro batches, unless at stage 2 "
+                       "or 3 in step_order batch");
+    mesh.mesh.ranks[PLAN_AXIS_CONTEXT] = 1;
+    mesh.mesh.ranks[PLAN_AXIS_SHARD] = 3;
+    assert_class(mesh, "reproducible with 3 times 2 tensor ranks only: 3 is not a power of two");
     assert_class(
         (plan_settings){.mesh = plan_mesh_flat(2, 0), .step.communication_data_type = SIFR_BF16},
         "reproducible with 2 ranks only: gradients are reduced in bf16 "

@@ -54,19 +54,32 @@ bool train_bits_are_anywhere(const plan_settings *s) {
     return !reason[0];
 }
 
+/* "2 context ranks", "2 context x 4 tensor ranks": those that share a batch. */
+static const char *sharing_text(int32_t contexts, int32_t tensors, char out[64]) {
+    size_t used = 0;
+    if (contexts > 1)
+        used = (size_t)snprintf(out, 64, "%d context%s", (int)contexts, tensors > 1 ? " x " : "");
+    if (tensors > 1) used += (size_t)snprintf(out + used, 64 - used, "%d tensor", (int)tensors);
+    snprintf(out + used, 64 - used, " ranks");
+    return out;
+}
+
 char *train_bits_class(const plan_settings *s, char *out, size_t size) {
     char reason[REASON_LENGTH];
     int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_DATA),
             copies = plan_mesh_ranks(&s->mesh, PLAN_REPLICAS);
     int32_t tensors = plan_mesh_ranks(&s->mesh, PLAN_TENSORS);
     int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS);
+    char sharing[64];
     find_reason(s, reason);
-    if (contexts > 1 && tensors == 1 && !reason[0])
+    sharing_text(contexts, tensors, sharing);
+    if (contexts > 1 && !reason[0])
         snprintf(out, size,
-                 "the same on 1, 2, 4, 8 ... times %d context ranks with this micro batch size "
-                 "(%lld) and kind of machine; gradients that are added over tokens are rounded "
-                 "otherwise than without them",
-                 (int)contexts, (long long)s->step.micro_batch_size);
+                 "the same on 1, 2, 4, 8 ... times %s with this micro batch size (%lld) and kind "
+                 "of machine; %s are rounded otherwise than without them",
+                 sharing, (long long)s->step.micro_batch_size,
+                 tensors > 1 ? "sums over tokens and over tensor ranks"
+                             : "gradients that are added over tokens");
     else if (s->step.mesh.tp_exact && !reason[0])
         snprintf(out, size,
                  "the same on 1, 2, 4, 8 ... ranks, and with every number of tensor ranks up to "
@@ -74,10 +87,12 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
                  (int)s->step.mesh.tp_exact, (long long)s->step.micro_batch_size);
     else if (tensors > 1 && !reason[0])
         snprintf(out, size,
-                 "the same on 1, 2, 4, 8 ... times %d tensor ranks with this micro batch size "
-                 "(%lld) and kind of machine; sums over tensor ranks are rounded otherwise than "
-                 "without them",
-                 (int)tensors, (long long)s->step.micro_batch_size);
+                 "the same on 1, 2, 4, 8 ... times %s with this micro batch size (%lld) and kind "
+                 "of machine; sums over tensor ranks are rounded otherwise than without them",
+                 sharing, (long long)s->step.micro_batch_size);
+    else if (reason[0] && contexts * tensors > 1)
+        snprintf(out, size, "reproducible with %d%s times %s only: %s", (int)ranks,
+                 copies > 1 ? " ranks of this shard_size" : "", sharing, reason);
     else if (reason[0])
         snprintf(out, size, "reproducible with %d rank%s%s only: %s", (int)ranks,
                  ranks == 1 ? "" : "s", copies > 1 ? " of this shard_size" : "", reason);
