@@ -3,13 +3,14 @@
  *     bench_train MODEL [bf16|fp32] [STEPS] [--threads N] [--sequences N] [--length N] [--stage N]
  *                 [--micro-batches N] [--beside N [--sequential]] [--batches FILE] [--seconds S]
  *                 [--whole S] [--activations BYTES] [--disk DIR] [--parameters-on-disk]
- *                 [--stages N] [--shard-size N] [--adapter DIR [--4-bits]] [--exact P] [--isa SET]
+ *                 [--stages N] [--shard-size N] [--tensors N] [--adapter DIR [--4-bits]]
+ *                 [--exact P] [--isa SET]
  *
  * MODEL is gpt2 or llama (shape.h, random weights) or a model folder. FILE holds 32-bit ids, as
  * many a step as all ranks take; without it they are random. --activations recomputes, and keeps so
  * much (0: units' inputs alone); --disk has optimizer state there, and at stage 3
  * --parameters-on-disk the parameters, too. --stages makes a pipeline of ranks (1f1b), --shard-size
- * copies of the state; --adapter trains that folder's LoRA over a model folder, with --4-bits over
+ * copies of the state, --tensors ranks that share a batch; --adapter trains that folder's LoRA over a model folder, with --4-bits over
  * its codes (NF4, doubly quantised). The first step is not counted; no further one begins
  * after S seconds, nor (--whole) one that would not be over S seconds after the program's start.
  * --beside: an engine of another stage takes each step, too, before or behind the first one by
@@ -96,6 +97,7 @@ static const struct option names[] = {{"threads", required_argument, NULL, 't'},
                                       {"sequential", no_argument, NULL, 'q'},
                                       {"stages", required_argument, NULL, 'g'},
                                       {"shard-size", required_argument, NULL, 'h'},
+                                      {"tensors", required_argument, NULL, 'x'},
                                       {"adapter", required_argument, NULL, 'r'},
                                       {"4-bits", no_argument, NULL, 'n'},
                                       {"exact", required_argument, NULL, 'e'},
@@ -108,6 +110,8 @@ static bool take_kind(train_bench *b, int option) {
         b->options.pipeline.stages = atoi(optarg);
     else if (option == 'h')
         b->options.mesh.shard_size = atoi(optarg);
+    else if (option == 'x')
+        b->options.mesh.tensor_size = atoi(optarg);
     else if (option == 'r')
         b->adapter = optarg;
     else if (option == 'e')
@@ -116,7 +120,7 @@ static bool take_kind(train_bench *b, int option) {
         b->options.isa = optarg;
     else
         b->coded = option == 'n';
-    return strchr("ghrein", option) != NULL;
+    return strchr("ghxrein", option) != NULL;
 }
 
 static sifr_status read_arguments(train_bench *b, int argc, char **argv, sifr_error *error) {
@@ -227,10 +231,14 @@ static int64_t rank_tokens(const train_bench *b) {
            b->options.seq_length;
 }
 
-/* Ranks that share the batch: those of one stage. */
+static int32_t tensor_ranks(const train_bench *b) {
+    return b->options.mesh.tensor_size > 1 ? b->options.mesh.tensor_size : 1;
+}
+
+/* Ranks that divide a step's sequences: those of one stage, of which tensor ranks are one. */
 static int32_t data_ranks(const train_bench *b) {
     int32_t stages = b->options.pipeline.stages;
-    return comm_size(b->group) / (stages > 1 ? stages : 1);
+    return comm_size(b->group) / (stages > 1 ? stages : 1) / tensor_ranks(b);
 }
 
 static sifr_status open_batches(train_bench *b, sifr_error *error) {
@@ -251,7 +259,7 @@ static sifr_status open_batches(train_bench *b, sifr_error *error) {
 static void fill_batch(train_bench *b, int step) {
     int64_t count = rank_tokens(b), length = b->options.seq_length;
     int32_t ranks = data_ranks(b);
-    int64_t first = (step * (int64_t)ranks + comm_rank(b->group) % ranks) * count;
+    int64_t first = (step * (int64_t)ranks + comm_rank(b->group) / tensor_ranks(b) % ranks) * count;
     if (b->map.data) {
         memcpy(b->tokens, (const int32_t *)b->map.data + first, (size_t)count * sizeof(int32_t));
     } else {

@@ -1,5 +1,5 @@
-"""A pipeline of two ranks beside torch's, and copies of shards on four ranks beside FSDP2's hybrid
-sharding."""
+"""A pipeline of two ranks beside torch's, copies of shards on four ranks beside FSDP2's hybrid
+sharding, and two tensor ranks beside torch's DTensor and DeepSpeed's AutoTP."""
 import time
 
 from harness import Contestant
@@ -13,23 +13,27 @@ SHARD_SIZE = 2
 
 
 class Case:
-    """One mesh: its ranks, what sifr and what the peer are told of it."""
+    """One mesh: its ranks, what sifr is told of it, and peers: (name, script, what it is told,
+    whether it is measured compiled, too)."""
 
-    def __init__(self, name, ranks, own, script, theirs, peers, micro_batches):
-        self.name, self.ranks, self.own, self.script = name, ranks, own, script
-        self.theirs, self.peers, self.micro_batches = theirs, peers, micro_batches
+    def __init__(self, name, ranks, own, peers, micro_batches=1, data=1):
+        self.name, self.ranks, self.own, self.peers = name, ranks, own, peers
+        self.micro_batches, self.data = micro_batches, data     # data: ranks with batches of theirs
 
     def tokens(self, shape):
-        data = self.ranks if self.micro_batches == 1 else 1
-        return data * self.micro_batches * shape[0] * shape[1]
+        return self.data * self.micro_batches * shape[0] * shape[1]
 
 
 CASES = [
     Case("2 stages", 2, ("--stages", "2", "--micro-batches", str(MICRO_BATCHES)),
-         "train_pipeline.py", ("--micro-batches", str(MICRO_BATCHES)), "PipelineStage, 1F1B",
-         MICRO_BATCHES),
+         [("PipelineStage, 1F1B", "train_pipeline.py", ("--micro-batches", str(MICRO_BATCHES)),
+           True)], MICRO_BATCHES),
     Case("2 replicas x 2 shards, stage 3", 4, ("--stage", "3", "--shard-size", str(SHARD_SIZE)),
-         "train_fsdp2.py", ("--stage", "3", "--shard-size", str(SHARD_SIZE)), "FSDP2, hybrid", 1),
+         [("FSDP2, hybrid", "train_fsdp2.py", ("--stage", "3", "--shard-size", str(SHARD_SIZE)),
+           True)], data=4),
+    Case("2 tensors", 2, ("--tensors", "2"),
+         [("DTensor", "train_tensors.py", (), True),
+          ("DeepSpeed, AutoTP", "train_deepspeed.py", ("--stage", "0", "--tensors", "2"), False)]),
 ]
 
 
@@ -43,21 +47,22 @@ def ours(context, case, shape, precision, steps):
     return Contestant("sifr", command, environment, ranks=case.ranks, program="bench_train")
 
 
-def peer(context, case, shape, precision, steps, compiled):
+def peer(context, case, which, shape, precision, steps, compiled):
     inputs = context.inputs
-    command = context.peer(case.script) + [
+    name, script, theirs, _ = which
+    command = context.peer(script) + [
         "--model", inputs.model(MODEL, shape[1]), "--batches",
         inputs.batches(inputs.words(MODEL)), "--precision", precision, "--sequences",
         str(shape[0]), "--length", str(shape[1]), "--steps", str(steps), "--seconds", "20",
-        *case.theirs] + ["--compile"] * compiled
-    return Contestant(case.peers + COMPILED * compiled, command, context.peer_environment(1),
+        *theirs] + ["--compile"] * compiled
+    return Contestant(name + COMPILED * compiled, command, context.peer_environment(1),
                       ranks=case.ranks, timeout=300)
 
 
 def measure(context, part, case, shape, precision, seconds):
     title = f"{MODEL} {precision}, {case.name}, {shape[0]} × {shape[1]}"
-    peers = [peer(context, case, shape, precision, 2, c)
-             for c in (False, True) if context.python]
+    peers = [peer(context, case, which, shape, precision, 2, c)
+             for which in case.peers for c in (False, True)[:1 + which[3]] if context.python]
     measure_beside(context, part, title, ours(context, case, shape, precision, 2), peers,
                    precision, case.tokens(shape), seconds, "all ranks")
 
@@ -71,8 +76,9 @@ def run(context, part):
     precision = "fp32" if emulated else "bf16"
     ends = time.monotonic() + context.allowed
     for case in CASES if context.python and not context.inputs.tiny else ():
-        compile_ahead(context, f"{case.name}, {precision}",
-                      peer(context, case, shape, precision, 0, True))
+        for which in case.peers:
+            compile_ahead(context, f"{which[0]}, {precision}",
+                          peer(context, case, which, shape, precision, 0, which[3]))
     for i, case in enumerate(CASES):
         measure(context, part, case, shape, precision,
                 (ends - time.monotonic()) / (len(CASES) - i))

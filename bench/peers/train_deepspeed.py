@@ -19,9 +19,10 @@ def offload(a):
 
 def config(a, ranks):
     return {"train_micro_batch_size_per_gpu": a.sequences, "gradient_accumulation_steps": 1,
-            "train_batch_size": a.sequences * ranks, "gradient_clipping": 1.0,
+            "train_batch_size": a.sequences * ranks // a.tensors, "gradient_clipping": 1.0,
             "bf16": {"enabled": a.precision == "bf16"},
             "zero_optimization": {"stage": a.stage, "overlap_comm": True, **offload(a)},
+            **({"tensor_parallel": {"autotp_size": a.tensors}} if a.tensors > 1 else {}),
             "zero_allow_untested_optimizer": True, "steps_per_print": 1000000}
 
 
@@ -39,6 +40,7 @@ def make_optimizer(model):
 def main():
     parser = shared.arguments(__doc__)
     parser.add_argument("--stage", type=int, choices=(0, 1, 2, 3), default=3)
+    parser.add_argument("--tensors", type=int, default=1, help="ranks that share a batch (AutoTP)")
     parser.add_argument("--offload", choices=("cpu", "nvme"))
     parser.add_argument("--nvme-path")
     parser.add_argument("--compile", action="store_true")
@@ -57,7 +59,7 @@ def main():
         engine.compile()
 
     def one_step(step):
-        ids = shared.batch(a, step, rank, ranks)
+        ids = shared.batch(a, step, rank // a.tensors, ranks // a.tensors)
         loss = engine(input_ids=ids, labels=ids).loss
         engine.backward(loss)
         engine.step()
