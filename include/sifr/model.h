@@ -225,6 +225,17 @@ SIFR_API sifr_value sifr_relu(sifr_model *model, sifr_value x, bool squared);
 SIFR_API sifr_value sifr_swish(sifr_model *model, sifr_value x, double slope);
 /* x within -limit ... limit; the gradient of what lies outside is 0 */
 SIFR_API sifr_value sifr_clip(sifr_model *model, sifr_value x, double limit);
+/* xIELU (Huang and Schlag 2024, arXiv 2411.13010), with two trained numbers p and n: a_p x^2 + beta
+ * x where x > 0, else a_n (e^min(x, epsilon) - 1 - x) + beta x, where a_p = softplus(p) and a_n =
+ * beta
+ * + softplus(n). */
+typedef struct sifr_xielu_args {
+    sifr_value x;
+    sifr_weight positive, negative; /* p and n: vectors of one element */
+    double beta;                    /* the slope at 0: 0.5 in the paper */
+    double epsilon;                 /* 0 or a little below; in the type of the activations */
+} sifr_xielu_args;
+SIFR_API sifr_value sifr_xielu(sifr_model *model, sifr_xielu_args args);
 /* silu(gate) * up */
 SIFR_API sifr_value sifr_silu_gate(sifr_model *model, sifr_value gate, sifr_value up);
 /* sigmoid(gate) * up */

@@ -92,6 +92,7 @@ typedef struct device_attributes {
         device_relu_attributes relu;
         device_swish_attributes swish;
         device_clip_attributes clip;
+        device_xielu_attributes xielu;
         device_scale_attributes scale;
         device_dropout_attributes dropout;
         device_magnitude_attributes magnitude;

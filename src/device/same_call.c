@@ -149,6 +149,9 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_CLIP:
     case DEVICE_CLIP_BACKWARD:
         return SAME(clip, limit);
+    case DEVICE_XIELU:
+    case DEVICE_XIELU_BACKWARD:
+        return SAME(xielu, beta) && SAME(xielu, epsilon);
     case DEVICE_SCALE:
     case DEVICE_SCALE_BACKWARD:
         return SAME(scale, factor) && SAME(scale, round_factor);

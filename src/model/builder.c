@@ -134,10 +134,30 @@ void model_truncate(sifr_model *model, sifr_weight weight, double cutoff) {
     w->has_zero_row = false;
 }
 
+void model_begin_at(sifr_model *model, sifr_weight weight, double value) {
+    if (!model_ok(model)) return;
+    base_assert(model_weight_index(weight) >= 0 && value != 0);
+    model->weights[model_weight_index(weight)].start = value;
+}
+
+void model_known_number(sifr_model *model, const char *name, double value) {
+    base_assert(value != 0);
+    add_weight(model,
+               (model_weight){.rows = 1,
+                              .columns = 1,
+                              .vector = true,
+                              .scalar = true,
+                              .known = true,
+                              .constant = true,
+                              .frozen = true,
+                              .start = value},
+               name);
+}
+
 int model_weight_shape(const model_weight *weight, int64_t shape[3]) {
-    int rank = weight->vector ? 1 : weight->size ? 3 : 2;
+    int rank = weight->scalar ? 0 : weight->vector ? 1 : weight->size ? 3 : 2;
     model_block whole = model_whole(weight);
-    shape[0] = rank == 1 ? whole.columns[1] : whole.rows[1];
+    shape[0] = rank < 2 ? whole.columns[1] : whole.rows[1];
     shape[1] = rank == 3 ? whole.columns[1] / weight->size : whole.columns[1];
     shape[2] = weight->size;
     return rank;

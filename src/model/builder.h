@@ -45,6 +45,13 @@ bool model_vector_fits(sifr_model *model, sifr_weight weight, int64_t columns, c
  * drawn again. */
 void model_truncate(sifr_model *model, sifr_weight weight, double cutoff);
 
+/* Each element of a fresh weight, in place of its init. */
+void model_begin_at(sifr_model *model, sifr_weight weight, double value);
+
+/* Adds a tensor without dimensions to the unit, a number that files have and no op reads, since ops
+ * have it as an attribute: it is frozen, and a file where it is another one is refused. */
+void model_known_number(sifr_model *model, const char *name, double value);
+
 /* A node of `op` without operands; and the value that it makes once it is added. */
 model_node model_make_node(const model_op *op);
 sifr_value model_add_node(sifr_model *model, model_node node, model_value_kind kind,

@@ -18,9 +18,13 @@
 typedef struct model_weight {
     char *name;
     int64_t rows, columns;
-    bool vector;   /* one dimension in files */
-    int64_t size;  /* of a convolution's kernel: files have columns / size x size; else 0 */
-    bool frozen;   /* not trained */
+    bool vector;  /* one dimension in files */
+    bool scalar;  /* none in files: one element */
+    bool known;   /* a constant that no op reads, since its number is an attribute of one: a file
+                     with another number than `start` is refused */
+    double start; /* of a fresh model, each element, where it is not 0; `init` counts for nothing */
+    int64_t size; /* of a convolution's kernel: files have columns / size x size; else 0 */
+    bool frozen;  /* not trained */
     bool constant; /* and never: no gradient of it is built */
     bool based;    /* frozen, and kept in the folder that it came from: no checkpoint holds it */
     bool factor;   /* of an adapter: no model folder has it */

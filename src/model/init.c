@@ -21,6 +21,8 @@ void model_initial_values(const sifr_model *model, size_t weight, uint64_t seed,
     base_assert(weight < model->weight_count && first >= 0 && count >= 0);
     const model_weight *w = &model->weights[weight];
     uint64_t key = base_random_key(seed, weight, 0);
+    for (int64_t i = 0; i < count && w->start != 0; i++) out[i] = (float)w->start;
+    if (w->start != 0) return;
     for (int64_t i = 0; i < count && w->init == SIFR_INIT_UNIFORM; i++) {
         uint64_t element = (uint64_t)(first + i);
         double value = base_uniform(base_philox(key, element / 4, 0).v[element % 4]);

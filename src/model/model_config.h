@@ -23,7 +23,8 @@ typedef enum model_activation_kind {
     MODEL_RELU,
     MODEL_RELU_SQUARED, /* "relu2" */
     MODEL_TANH,
-    MODEL_QUICK_GELU
+    MODEL_QUICK_GELU,
+    MODEL_XIELU /* with weights of its own: Apertus' alone */
 } model_activation_kind;
 
 typedef enum model_norm_kind {

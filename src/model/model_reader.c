@@ -142,6 +142,7 @@ static const struct {
     {"silu", MODEL_SILU},           {"swish", MODEL_SILU},
     {"relu", MODEL_RELU},           {"relu2", MODEL_RELU_SQUARED},
     {"tanh", MODEL_TANH},           {"quick_gelu", MODEL_QUICK_GELU},
+    {"xielu", MODEL_XIELU},
 };
 
 sifr_status model_read_activation(const model_reader *r, const char *key, unsigned known,
@@ -164,7 +165,7 @@ sifr_status model_read_activation(const model_reader *r, const char *key, unsign
 }
 
 const char *model_activation_name(model_activation_kind activation) {
-    static const char *const names[] = {"gelu_new", "gelu", "silu",      "relu",
-                                        "relu2",    "tanh", "quick_gelu"};
+    static const char *const names[] = {"gelu_new", "gelu", "silu",       "relu",
+                                        "relu2",    "tanh", "quick_gelu", "xielu"};
     return names[activation];
 }

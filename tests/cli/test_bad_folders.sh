@@ -60,6 +60,8 @@ dense/models/stablelm         | use_qkv_bias         | "yes"
 dense/models/hunyuan_v1_dense | alpha                | []
 dense/models/olmo             | clip_qkv             | -1
 dense/models/cohere2          | logit_scale          | [0.3]
+dense/models/apertus          | hidden_act           | "tanh"
+dense/models/apertus          | attention_bias       | 1
 gemma4/models/gemma4_text     | attention_k_eq_v     | "true"
 gemma4/models/gemma4_text     | head_dim             | 7
 gemma4/models/gemma4_text     | final_logit_softcapping | "x"
@@ -119,8 +121,15 @@ header 'model.layers.0.mlp.down_proj.weight_scale_inv' 'model.layers.0.mlp.down_
 expect 1 train out3
 refused "no scales" base: model.layers.0.mlp.down_proj
 
+# Another number than the class has where nothing is trained: beta is 1.0 here, not 0.5.
+take dense/models/apertus
+LC_ALL=C sed -i 's/\x00\x00\x00\x3f/\x00\x00\x80\x3f/' base/model.safetensors
+expect 1 train out4
+refused "another beta" base: model.layers.0.mlp.act_fn.beta "it is 1, but only 0.5"
+
 # A base that changed: of a tower, and of a number that nothing trains.
-for case in multimodal/models/lfm2_vl:vision_tower gemma4/models/gemma4_text:layer_scalar; do
+for case in multimodal/models/lfm2_vl:vision_tower gemma4/models/gemma4_text:layer_scalar \
+    dense/models/apertus:act_fn.eps; do
     folder=${case%:*} what=${case#*:}
     take "$folder"
     rm -rf run

@@ -178,6 +178,7 @@ static const cut_row cuts[] = {
     {"nemotron", 2, 6},
     {"olmo", 3, 7},
     {"nanochat", 4, 12},
+    {"apertus", 4, 12},
     {"gemma4_text", 4, 13},
     {"gemma4_text-published", 8, 14},
     {"gemma4_unified_text", 4, 13},

@@ -104,6 +104,8 @@ def config(name, r):
         "gemma4_text": lambda: t.Gemma4TextConfig(**gemma4(own, mixed, r),
                                                   hidden_size_per_layer_input=0),
         "gemma4_unified_text": lambda: t.Gemma4UnifiedTextConfig(**gemma4(own, mixed, r)),
+        "apertus": lambda: t.ApertusConfig(**dict(c, pad_token_id=3), rope_parameters=rope,
+                                           attention_bias=r.random() < 0.5),
         "nanochat": lambda: t.NanoChatConfig(**dict(c, pad_token_id=1), rope_parameters=rope,
                                              attention_bias=r.random() < 0.5),
         # check_training.py codes their matrices: blocks of 16 divide them

@@ -98,6 +98,11 @@ def cases():
         case("nanochat", "NanoChatForCausalLM", t.NanoChatConfig(
             **{**SMALL, **TWO, "hidden_size": 12, "pad_token_id": 1}, attention_bias=True,
             final_logit_softcapping=2.5, rope_parameters=rope())),
+        case("apertus", "ApertusForCausalLM", t.ApertusConfig(
+            **{**SMALL, **TWO, "hidden_size": 12, "pad_token_id": 3}, attention_bias=True,
+            rope_parameters=dict(
+                rope_type="llama3", rope_theta=900.0, factor=4.0, low_freq_factor=1.0,
+                high_freq_factor=4.0, original_max_position_embeddings=16)), masked=True),
     ]
 
 
@@ -131,7 +136,7 @@ def build(case, dtype):
 
 def zero_ranges(model, config):
     """What keys are shifted by alike changes no score, but for elements that are rotated."""
-    if not getattr(config, "qk_layernorm", False):
+    if config.model_type != "phi" or not config.qk_layernorm:
         return ZERO(model, config)
     head = config.hidden_size // config.num_attention_heads
     turned = int(head * config.rope_parameters["partial_rotary_factor"])

@@ -5,7 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
-    expect_defaults("dense/defaults.json", 16);
+    expect_defaults("dense/defaults.json", 17);
 }
 
 static const struct {
@@ -40,6 +40,10 @@ static const struct {
     {"llama", "\"rope_parameters\": {\"llama_4_scaling_beta\": 0.1}", "scaled by position"},
     {"llama", "\"rope_parameters\": {\"full_attention\": {\"rope_theta\": 9}}",
      "\"rope_parameters.full_attention\" is an object"},
+    {"apertus", "\"hidden_act\": \"tanh\"", "hidden_act"},
+    {"apertus", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "lacks \"factor\""},
+    {"llama", "\"hidden_act\": \"xielu\"", "hidden_act"},
+    {"deberta-v2", "\"conv_kernel_size\": 3, \"conv_act\": \"xielu\"", "conv_act"},
     {"mixtral", "", "mixtures of experts"},
     {"qwen3_moe", "", "mixtures of experts"},
     {"granitemoeshared", "", "mixtures of experts"},

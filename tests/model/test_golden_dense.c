@@ -32,6 +32,7 @@ static const char *const expected[] = {
     "nemotron",
     "olmo",
     "nanochat",
+    "apertus",
 };
 
 static void every_folder(golden_run_check check) {

@@ -103,6 +103,24 @@ static void clip(const parts *p) {
     sifr_clip(p->m, p->x, 0);
 }
 
+static void xielu(const parts *p, sifr_weight positive, double epsilon) {
+    sifr_weight one = sifr_weight_vector(p->m, "one", 1, SIFR_INIT_ONE);
+    sifr_xielu(p->m, (sifr_xielu_args){.x = p->x,
+                                       .positive = positive.id ? positive : one,
+                                       .negative = one,
+                                       .beta = 0.5,
+                                       .epsilon = epsilon});
+}
+static void xielu_wide(const parts *p) {
+    xielu(p, p->vector, -1e-6);
+}
+static void xielu_epsilon(const parts *p) {
+    xielu(p, SIFR_NO_WEIGHT, 1e-6);
+}
+static void xielu_none(const parts *p) {
+    sifr_xielu(p->m, (sifr_xielu_args){.x = p->x, .beta = 0.5});
+}
+
 static void deviation(const parts *p) {
     sifr_weight_matrix(p->m, "d", 2, 2, SIFR_INIT_NORMAL, NAN);
 }
@@ -290,6 +308,9 @@ static void refusals(void **state) {
         {scale_by_none, "unit u: scale_by: a weight is missing"},
         {swish, "unit u: swish: slope"},
         {clip, "unit u: clip: limit 0"},
+        {xielu_wide, "unit u: xielu: v has 1 x 12 elements, but 1 are needed"},
+        {xielu_epsilon, "unit u: xielu: beta 0.5 and epsilon 1e-06 must be finite"},
+        {xielu_none, "unit u: xielu: a weight is missing"},
         {deviation, "weight d: deviation nan"},
         {relu, "unit u: relu: an operand is not an activation"},
         {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},

@@ -220,6 +220,19 @@ sifr_status device_check_scale_by(const device_call *call, sifr_error *error) {
     return device_check(call, &call->w[0], "w[0]", 1, 1, type, error);
 }
 
+sifr_status device_check_xielu(const device_call *call, sifr_error *error) {
+    static const char *const weights[] = {"w[0]", "w[1]"}, *const sums[] = {"dw[0]", "dw[1]"};
+    const device_matrix *x = &call->x[0], one = {.rows = 1, .columns = 1, .dtype = BASE_FP32};
+    BASE_TRY(device_check_activations(call, x, "x[0]", error));
+    for (int i = 0; i < 2; i++)
+        BASE_TRY(device_check(call, &call->w[i], weights[i], 1, 1, x->dtype, error));
+    if (call->kernel == DEVICE_XIELU) return check_like(call, &call->y, "y", x, error);
+    BASE_TRY(check_like(call, &call->dy, "dy", x, error));
+    BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
+    for (int i = 0; i < 2; i++) BASE_TRY(check_wanted(call, &call->dw[i], sums[i], &one, error));
+    return SIFR_OK;
+}
+
 sifr_status device_check_exact_squares(const device_call *call, sifr_error *error) {
     BASE_TRY(check_vector(call, &call->x[0], "x[0]", error));
     return device_check(call, &call->y, "y", 1, EXACT_WORDS, BASE_INT64, error);

@@ -17,6 +17,7 @@
 #include "device/cpu/vector/magnitude.h"
 #include "device/cpu/vector/short_conv.h"
 #include "device/cpu/vector/vectors.h"
+#include "device/cpu/vector/xielu.h"
 #include "device/implementation.h"
 
 static const device_implementations rows[DEVICE_KERNELS] = {

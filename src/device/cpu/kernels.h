@@ -10,7 +10,8 @@
 typedef struct cpu_part {
     const device_call *call;
     int64_t first, count;
-    float *sums; /* backward of norms: FP32 weights x 2, this part's sums for dw0, dw1 */
+    float
+        *sums; /* backward of norms: FP32 weights x 2, this part's sums for dw0, dw1; of xielu 2 */
 } cpu_part;
 
 typedef struct cpu_kernels {
@@ -23,6 +24,7 @@ typedef struct cpu_kernels {
     void (*short_conv_cached)(const cpu_part *part);
     void (*short_conv_state)(const cpu_part *part);   /* first and count are columns */
     void (*short_conv_weights)(const cpu_part *part); /* backward, dw; likewise */
+    void (*xielu)(const cpu_part *part);              /* and backward */
     void (*blocks8)(const cpu_part *part);
     void (*blocks4)(const cpu_part *part);
     void (*power)(const cpu_part *part);

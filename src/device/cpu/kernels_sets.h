@@ -14,6 +14,7 @@ void KERNEL(short_conv)(const cpu_part *part);
 void KERNEL(short_conv_cached)(const cpu_part *part);
 void KERNEL(short_conv_state)(const cpu_part *part);
 void KERNEL(short_conv_weights)(const cpu_part *part);
+void KERNEL(xielu)(const cpu_part *part);
 void KERNEL(blocks8)(const cpu_part *part);
 void KERNEL(blocks4)(const cpu_part *part);
 void KERNEL(power)(const cpu_part *part);

@@ -154,6 +154,25 @@ static inline float lanes_exp(float x) {
     return p * base_float_from_bits((base_float_to_bits(shifted) << 23) + 0x3f800000);
 }
 
+/* e^x - 1 for x up to 88, by the same reduction and polynomial: 2^n (e^r - 1) + (2^n - 1) loses no
+ * digits near 0, where n is 0. */
+static inline float lanes_expm1(float x) {
+    x = x > 88.0f ? 88.0f : x;
+    x = x < -87.3f ? -87.3f : x;
+    float shifted = LANES_FMA(x, 1.44269504f, 12582912.0f);
+    float n = shifted - 12582912.0f;
+    float r = LANES_FMA(n, -0.693359375f, x), p = 1.9875691500e-4f;
+    r = LANES_FMA(n, 2.12194440e-4f, r);
+    p = LANES_FMA(p, r, 1.3981999507e-3f);
+    p = LANES_FMA(p, r, 8.3334519073e-3f);
+    p = LANES_FMA(p, r, 4.1665795894e-2f);
+    p = LANES_FMA(p, r, 1.6666665459e-1f);
+    p = LANES_FMA(p, r, 5.0000001201e-1f);
+    p = LANES_FMA(p, r * r, r);
+    float power = base_float_from_bits((base_float_to_bits(shifted) << 23) + 0x3f800000);
+    return LANES_FMA(power, p, power - 1.0f);
+}
+
 static inline float lanes_sigmoid(float x) {
     return 1.0f / (1.0f + lanes_exp(-x));
 }

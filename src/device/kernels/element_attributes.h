@@ -21,6 +21,10 @@ typedef struct device_clip_attributes {
     float limit;
 } device_clip_attributes;
 
+typedef struct device_xielu_attributes {
+    float beta, epsilon;
+} device_xielu_attributes;
+
 typedef struct device_scale_attributes {
     float factor;
     bool round_factor;

@@ -1,9 +1,11 @@
 /* The tensors of a model folder: which is a weight's, and whether it fits. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/engine_private.h"
 #include "engine/folder/folder_private.h"
+#include "engine/state/convert.h"
 
 static bool ends_with(const char *text, const char *end) {
     size_t a = strlen(text), b = strlen(end);
@@ -45,6 +47,18 @@ const formats_tensor *engine_find_tensor(const formats_weights *weights,
     return tensor;
 }
 
+/* To the digits that 16 bits have. */
+static sifr_status check_number(const model_weight *w, const formats_tensor *tensor,
+                                sifr_error *error) {
+    float value;
+    engine_tensor_values(tensor, 0, 0, 1, &value);
+    if (fabs((double)value - w->start) <= 0.005 * fabs(w->start)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "tensor %s: it is %g, but only %g, the number of transformers' class, is "
+                     "supported",
+                     tensor->name, (double)value, w->start);
+}
+
 static sifr_status check_tensor(const model_weight *w, const formats_tensor *tensor,
                                 sifr_error *error) {
     int64_t wanted[3];
@@ -67,7 +81,7 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
                          "tensor %s: type %s is not supported (supported: F32, BF16, F16)",
                          tensor->name, formats_dtype_name(tensor->dtype));
     }
-    return SIFR_OK;
+    return w->known ? check_number(w, tensor, error) : SIFR_OK;
 }
 
 static bool is_head(const model_architecture *architecture, const char *name) {

@@ -117,7 +117,8 @@ static sifr_status read_convolution(const model_reader *r, model_config *out) {
     if (groups != 1) return model_refuse(r, "conv_groups", "a convolution has one group");
     if (out->deberta.convolution % 2 == 0)
         return model_refuse(r, "conv_kernel_size", "a convolution has an odd size");
-    return model_read_activation(r, "conv_act", ~0u, MODEL_TANH, &out->deberta.conv_activation);
+    return model_read_activation(r, "conv_act", ~MODEL_ONE_OF(MODEL_XIELU), MODEL_TANH,
+                                 &out->deberta.conv_activation);
 }
 
 static sifr_status read_head(const model_reader *r, model_config *out) {
