@@ -154,6 +154,9 @@ SIFR_API sifr_value sifr_rope(sifr_model *model, sifr_rope_args args);
  * part 0 of all groups first, then part 1 of all, and so on. */
 SIFR_API sifr_value sifr_split_qkv(sifr_model *model, sifr_value x, int64_t groups, int64_t parts);
 
+/* The columns of `count` values, 2 to 6, one behind the other. */
+SIFR_API sifr_value sifr_join(sifr_model *model, const sifr_value *values, int64_t count);
+
 /* Each row beside its neighbours in the sequence: columns size c ... size c + size - 1 of a row are
  * column c of the rows from size / 2 before it to size / 2 behind it, 0 beyond the ends. `size` is
  * odd, 31 at most. sifr_linear of this is a convolution over tokens: torch.nn.Conv1d with zero

@@ -83,6 +83,7 @@ typedef struct device_attributes {
         device_norm_attributes norm;
         device_rope_attributes rope;
         device_split_qkv_attributes split_qkv;
+        device_join_attributes join;
         device_unfold_attributes unfold;
         device_short_conv_attributes short_conv;
         device_delta_attributes delta;

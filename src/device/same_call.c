@@ -75,6 +75,12 @@ static bool same_power(const device_attributes *a, const device_attributes *b) {
            SAME(power, epsilon) && SAME(power, draws) && SAME(power, fresh);
 }
 
+static bool same_join(const device_attributes *a, const device_attributes *b) {
+    bool same = true;
+    for (int i = 0; i < DEVICE_MOST_JOINED; i++) same &= SAME(join, end[i]);
+    return same;
+}
+
 /* Without a default, so that the compiler asks for each new kernel. */
 static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
                            const device_attributes *b) {
@@ -97,6 +103,9 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_SPLIT_QKV:
     case DEVICE_SPLIT_QKV_BACKWARD:
         return SAME(split_qkv, groups) && SAME(split_qkv, parts);
+    case DEVICE_JOIN:
+    case DEVICE_JOIN_BACKWARD:
+        return same_join(a, b);
     case DEVICE_UNFOLD:
     case DEVICE_UNFOLD_BACKWARD:
         return SAME(unfold, length) && SAME(unfold, size);

@@ -146,7 +146,7 @@ typedef struct model_op {
 extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, model_op_rms_norm,
     model_op_rope, model_op_split_qkv, model_op_rows, model_op_constant_rows, model_op_magnitude,
     model_op_unfold, model_op_short_conv, model_op_attention, model_op_gelu, model_op_tanh,
-    model_op_relu, model_op_swish, model_op_clip, model_op_xielu, model_op_silu_gate,
+    model_op_relu, model_op_swish, model_op_clip, model_op_xielu, model_op_join, model_op_silu_gate,
     model_op_gelu_gate, model_op_add, model_op_multiply, model_op_scale, model_op_scale_by,
     model_op_dropout, model_op_head_loss, model_op_head_regression, model_op_head_multilabel,
     model_op_tensor_sum, model_op_tensor_entry, model_op_context_heads, model_op_context_rows,

@@ -62,6 +62,7 @@ dense/models/olmo             | clip_qkv             | -1
 dense/models/cohere2          | logit_scale          | [0.3]
 dense/models/apertus          | hidden_act           | "tanh"
 dense/models/apertus          | attention_bias       | 1
+dense/models/stablelm-norms   | qk_layernorm         | 2
 gemma4/models/gemma4_text     | attention_k_eq_v     | "true"
 gemma4/models/gemma4_text     | head_dim             | 7
 gemma4/models/gemma4_text     | final_logit_softcapping | "x"

@@ -173,6 +173,34 @@ static void split_qkv_reference(const device_call *call, const op_values *v) {
         .columns = n, .variant = of, .words = g                                                    \
     }
 
+/* --- values beside each other; variant: their number, each one column wider --- */
+
+static void join_shape(const op_case *c, base_dtype type, device_call *call) {
+    int64_t end = 0;
+    for (int i = 0; i < c->variant; i++) {
+        call->x[i] = op_sized(c->rows, c->columns + i, type);
+        call->attributes.join.end[i] = end += c->columns + i;
+    }
+    call->y = op_sized(c->rows, end, type);
+}
+
+static void join_reference(const device_call *call, const op_values *v) {
+    int64_t at = 0;
+    for (int64_t r = 0; r < call->y.rows; r++) {
+        for (int i = 0; i < DEVICE_INPUTS && call->x[i].dtype != BASE_NONE; i++) {
+            int64_t n = call->x[i].columns;
+            for (int64_t k = 0; k < n; k++) v->y[at++] = v->x[i][r * n + k];
+        }
+    }
+}
+
+#define JOIN(r, n, of, wanted)                                                                     \
+    {                                                                                              \
+        .name = "join", .forward = DEVICE_JOIN, .backward = DEVICE_JOIN_BACKWARD,                  \
+        .shape = join_shape, .reference = join_reference, .wants = wanted, .rows = r,              \
+        .columns = n, .variant = of                                                                \
+    }
+
 /* Neighbours; variant: their number; words: rows of a sequence. */
 
 static void unfold_shape(const op_case *c, base_dtype type, device_call *call) {
@@ -248,6 +276,10 @@ static const op_case tables[] = {
     REGROUP(1, 1, 1, 1),
     REGROUP(5, 36, 3, 4),
     REGROUP(67, 3090, 2, 3),
+    JOIN(1, 1, 2, OP_X0 | OP_X1),
+    JOIN(33, 17, 3, OP_X0 | OP_X1 | OP_X2),
+    JOIN(7, 530, 2, OP_X1),
+    JOIN(40, 6, 4, OP_X0 | OP_X1 | OP_X2 | OP_X3),
     NEAR(1, 1, 3, 1),
     NEAR(7, 5, 1, 7),
     NEAR(33, 17, 3, 11),

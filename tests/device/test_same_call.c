@@ -98,7 +98,7 @@ static void attributes(void **state) {
         DEVICE_RELU,      DEVICE_SWISH,        DEVICE_SCALE,      DEVICE_DROPOUT,
         DEVICE_MAGNITUDE, DEVICE_ADAM,         DEVICE_LION,       DEVICE_ADAFACTOR,
         DEVICE_MUON,      DEVICE_LAMB,         DEVICE_GELU_GATE,  DEVICE_ADAM_8BIT,
-        DEVICE_CLIP,      DEVICE_XIELU};
+        DEVICE_CLIP,      DEVICE_XIELU,        DEVICE_JOIN};
     size_t at = offsetof(device_attributes, linear);
     for (size_t i = 0; i < sizeof have / sizeof *have; i++)
         if (!changes(have[i], at)) fail_msg("%s", device_kernel_name(have[i]));

@@ -179,6 +179,7 @@ static const cut_row cuts[] = {
     {"olmo", 3, 7},
     {"nanochat", 4, 12},
     {"apertus", 4, 12},
+    {"stablelm-norms", 3, 7},
     {"gemma4_text", 4, 13},
     {"gemma4_text-published", 8, 14},
     {"gemma4_unified_text", 4, 13},

@@ -103,6 +103,10 @@ def cases():
             rope_parameters=dict(
                 rope_type="llama3", rope_theta=900.0, factor=4.0, low_freq_factor=1.0,
                 high_freq_factor=4.0, original_max_position_embeddings=16)), masked=True),
+        case("stablelm-norms", "StableLmForCausalLM", t.StableLmConfig(
+            **{**SMALL, "hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 2},
+            use_parallel_residual=True, qk_layernorm=True,
+            rope_parameters=rope(partial_rotary_factor=0.5))),
     ]
 
 

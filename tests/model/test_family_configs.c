@@ -178,7 +178,7 @@ static const struct {
     {"phi", "\"qk_layernorm\": true, \"head_dim\": 32", "phi has hidden_size"},
     {"phi", "\"partial_rotary_factor\": 2", "\"partial_rotary_factor\" is 2"},
     {"phi", "\"num_key_value_heads\": 5", "no multiple of"},
-    {"stablelm", "\"qk_layernorm\": true", "queries and keys are not normalised"},
+    {"stablelm", "\"qk_layernorm\": 1", "qk_layernorm"},
     {"stablelm", "\"hidden_dropout\": -0.1", "\"hidden_dropout\" is -0.1"},
     {"stablelm", "\"rope_parameters\": [8]", "\"rope_parameters\" must be an object"},
     {"glm", "\"sliding_window\": 64", "\"sliding_window\": 64"},

@@ -33,6 +33,7 @@ static const char *const expected[] = {
     "olmo",
     "nanochat",
     "apertus",
+    "stablelm-norms",
 };
 
 static void every_folder(golden_run_check check) {

@@ -121,6 +121,16 @@ static void xielu_none(const parts *p) {
     sifr_xielu(p->m, (sifr_xielu_args){.x = p->x, .beta = 0.5});
 }
 
+static void join_one(const parts *p) {
+    sifr_join(p->m, &p->x, 1);
+}
+static void join_tokens(const parts *p) {
+    sifr_join(p->m, (sifr_value[]){p->x, sifr_tokens(p->m)}, 2);
+}
+static void join_rows(const parts *p) {
+    sifr_join(p->m, (sifr_value[]){p->x, sifr_rows(p->m, p->table)}, 2);
+}
+
 static void deviation(const parts *p) {
     sifr_weight_matrix(p->m, "d", 2, 2, SIFR_INIT_NORMAL, NAN);
 }
@@ -311,6 +321,9 @@ static void refusals(void **state) {
         {xielu_wide, "unit u: xielu: v has 1 x 12 elements, but 1 are needed"},
         {xielu_epsilon, "unit u: xielu: beta 0.5 and epsilon 1e-06 must be finite"},
         {xielu_none, "unit u: xielu: a weight is missing"},
+        {join_one, "unit u: join: 1 values, but 2 to 6 can be joined"},
+        {join_tokens, "unit u: join: an operand is not an activation"},
+        {join_rows, "unit u: join: input 1 has 11 rows"},
         {deviation, "weight d: deviation nan"},
         {relu, "unit u: relu: an operand is not an activation"},
         {head_bias, "unit u: head_loss: v has 1 x 12 elements, but 11 are needed"},

@@ -113,6 +113,24 @@ sifr_status device_check_split_qkv(const device_call *call, sifr_error *error) {
                       error);
 }
 
+sifr_status device_check_join(const device_call *call, sifr_error *error) {
+    static const char *const xs[] = {"x[0]", "x[1]", "x[2]", "x[3]", "x[4]", "x[5]"};
+    static const char *const dxs[] = {"dx[0]", "dx[1]", "dx[2]", "dx[3]", "dx[4]", "dx[5]"};
+    bool backward = call->kernel == DEVICE_JOIN_BACKWARD;
+    const device_matrix *y = backward ? &call->dy : &call->y;
+    const int64_t *end = call->attributes.join.end;
+    int64_t first = 0;
+    BASE_TRY(device_check_activations(call, y, backward ? "dy" : "y", error));
+    for (int i = 0; i < DEVICE_MOST_JOINED && end[i] > 0; first = end[i++]) {
+        device_matrix as = {.rows = y->rows, .columns = end[i] - first, .dtype = y->dtype};
+        BASE_TRY(backward ? check_wanted(call, &call->dx[i], dxs[i], &as, error)
+                          : check_like(call, &call->x[i], xs[i], &as, error));
+    }
+    if (first == y->columns) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: the values end at column %lld of %lld",
+                     device_kernel_name(call->kernel), (long long)first, (long long)y->columns);
+}
+
 sifr_status device_check_unfold(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_UNFOLD_BACKWARD;
     const device_matrix *wide = backward ? &call->dy : &call->y;

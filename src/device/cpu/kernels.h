@@ -19,6 +19,7 @@ typedef struct cpu_kernels {
     void (*norm_backward)(const cpu_part *part);
     void (*rope)(const cpu_part *part);
     void (*split_qkv)(const cpu_part *part);
+    void (*join)(const cpu_part *part);
     void (*unfold)(const cpu_part *part);
     void (*short_conv)(const cpu_part *part); /* and backward, dx0 */
     void (*short_conv_cached)(const cpu_part *part);

@@ -9,6 +9,7 @@ void KERNEL(norm)(const cpu_part *part);
 void KERNEL(norm_backward)(const cpu_part *part);
 void KERNEL(rope)(const cpu_part *part);
 void KERNEL(split_qkv)(const cpu_part *part);
+void KERNEL(join)(const cpu_part *part);
 void KERNEL(unfold)(const cpu_part *part);
 void KERNEL(short_conv)(const cpu_part *part);
 void KERNEL(short_conv_cached)(const cpu_part *part);

@@ -30,6 +30,13 @@ typedef struct device_split_qkv_attributes {
     int32_t groups, parts;
 } device_split_qkv_attributes;
 
+/* The most values that DEVICE_JOIN joins. */
+#define DEVICE_MOST_JOINED 6
+
+typedef struct device_join_attributes {
+    int64_t end[DEVICE_MOST_JOINED]; /* where each one's columns end; 0: there are no more */
+} device_join_attributes;
+
 typedef struct device_unfold_attributes {
     int64_t length; /* rows of a sequence */
     int32_t size;

@@ -127,6 +127,33 @@ void KERNEL(split_qkv)(const cpu_part *part) {
         split_qkv_row(part->call, r, back);
 }
 
+/* Of value `which`, whose columns of y begin at `first`. */
+static void join_row(const device_call *c, int64_t r, int which, int64_t first, int64_t columns) {
+    bool back = c->kernel == DEVICE_JOIN_BACKWARD;
+    float values[PIECE];
+    if (back && c->dx[which].dtype == BASE_NONE) return;
+    for (int64_t at = 0; at < columns; at += PIECE) {
+        int64_t n = columns - at < PIECE ? columns - at : PIECE;
+        if (back) {
+            lanes_load(values, &c->dy, r, first + at, n);
+            lanes_store_gradient(c, which, r, at, n, values);
+        } else {
+            lanes_load(values, &c->x[which], r, at, n);
+            lanes_store(&c->y, r, first + at, n, values);
+        }
+    }
+}
+
+void KERNEL(join)(const cpu_part *part) {
+    const device_call *c = part->call;
+    const int64_t *end = c->attributes.join.end;
+    for (int64_t r = part->first; r < part->first + part->count; r++) {
+        int64_t first = 0;
+        for (int i = 0; i < DEVICE_MOST_JOINED && end[i] > 0; first = end[i++])
+            join_row(c, r, i, first, end[i] - first);
+    }
+}
+
 /* Whether the row at that distance from row r is in the same sequence and segment. */
 static bool has_neighbour(const device_call *c, int64_t r, int64_t distance) {
     int64_t length = c->attributes.unfold.length, at = r % length + distance;

@@ -72,6 +72,16 @@ sifr_status cpu_run_split_qkv(device *dev, const device_call *call, sifr_error *
     return SIFR_OK;
 }
 
+sifr_status cpu_run_join(device *dev, const device_call *call, sifr_error *error) {
+    bool backward = call->kernel == DEVICE_JOIN_BACKWARD;
+    (void)error;
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->join,
+                               .call = call,
+                               .total = backward ? call->dy.rows : call->y.rows,
+                               .step = ROWS});
+    return SIFR_OK;
+}
+
 sifr_status cpu_run_unfold(device *dev, const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_UNFOLD_BACKWARD;
     (void)error;

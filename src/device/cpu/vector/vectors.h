@@ -8,6 +8,7 @@
 sifr_status cpu_run_elementwise(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_rope(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_split_qkv(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_join(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_unfold(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_blocks8(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_blocks4(device *dev, const device_call *call, sifr_error *error);
