@@ -26,6 +26,7 @@ static const struct {
                 {"gpt_neox", {"query_key_value"}},
                 {"phi", {"q_proj", "v_proj", "fc1", "fc2"}},
                 {"stablelm", {"q_proj", "v_proj"}},
+                {"opt", {"q_proj", "v_proj"}},
                 {"bert", {"query", "value"}},
                 {"roberta", {"query", "value"}},
                 {"xlm-roberta", {"query", "value"}},

@@ -120,10 +120,12 @@ typedef struct model_config {
     bool attention_bias; /* on q, k and v */
     bool output_bias;    /* on o */
     bool mlp_bias;
-    bool parallel_residual;    /* attention and MLP have the same input */
-    bool head_norms;           /* norms of each query and key, where a family may lack them */
-    int64_t convolution_size;  /* tokens that a layer's short convolution sees */
-    bool convolution_bias;     /* there, and on the products around it */
+    bool parallel_residual;   /* attention and MLP have the same input */
+    bool norms_behind;        /* of sums, in place of what attention and MLP read */
+    int64_t word_size;        /* columns of the embedding, if a product makes hidden_size of them */
+    bool head_norms;          /* norms of each query and key, where a family may lack them */
+    int64_t convolution_size; /* tokens that a layer's short convolution sees */
+    bool convolution_bias;    /* there, and on the products around it */
     model_linear_heads linear; /* of layers with linear attention */
     double qkv_limit;          /* what q, k and v are clipped to */
     double attention_scale;    /* of scores; 0: 1/sqrt(head_dim) */

@@ -32,7 +32,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_vaultgemma,   &model_architecture_nemotron,
     &model_architecture_olmo,         &model_architecture_nanochat,
     &model_architecture_qwen3_5_text, &model_architecture_qwen3_5,
-    &model_architecture_apertus,
+    &model_architecture_apertus,      &model_architecture_opt,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

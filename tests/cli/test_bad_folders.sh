@@ -63,6 +63,10 @@ dense/models/cohere2          | logit_scale          | [0.3]
 dense/models/apertus          | hidden_act           | "tanh"
 dense/models/apertus          | attention_bias       | 1
 dense/models/stablelm-norms   | qk_layernorm         | 2
+dense/models/opt              | ffn_dim              | 0
+dense/models/opt              | word_embed_proj_dim  | [12]
+dense/models/opt              | do_layer_norm_before | "no"
+dense/models/opt              | layerdrop            | 0.5
 gemma4/models/gemma4_text     | attention_k_eq_v     | "true"
 gemma4/models/gemma4_text     | head_dim             | 7
 gemma4/models/gemma4_text     | final_logit_softcapping | "x"

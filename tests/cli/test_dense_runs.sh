@@ -18,6 +18,7 @@ for stage in 0 3; do
 J
 done
 sed 's/"train_batch_size": 2/"train_batch_size": 1/' ds0.json >dslong.json
+sed 's/": 2,/": 32,/; s/gpu": 1/gpu": 32/' ds0.json >dswide.json # for learned positions
 train() { # CONFIG OUTPUT OPTION...
     "$SIFR" train --config ds$1.json --data store --model "$folder" --threads 1 --output "${@:2}" \
         >out 2>err || fail "$name: $*"
@@ -38,8 +39,10 @@ for folder in "$SOURCE"/tests/golden/dense/models/*; do
     same one exported
     expect 0 "$SIFR" eval --model one --data store --seq-length 40 --max-windows 2
     # bf16, and values of which tiles hold a part
-    train long whole --bf16 --seq-length 2048 --max-steps 1
-    train long tiles --bf16 --seq-length 2048 --max-steps 1 --tile-tokens 1024
+    form=long length=2048
+    case $name in opt*) form=wide length=64 ;; esac
+    train $form whole --bf16 --seq-length $length --max-steps 1
+    train $form tiles --bf16 --seq-length $length --max-steps 1 --tile-tokens 1024
     same whole tiles
     count=$((count + 1))
 done

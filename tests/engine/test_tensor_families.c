@@ -180,6 +180,8 @@ static const cut_row cuts[] = {
     {"nanochat", 4, 12},
     {"apertus", 4, 12},
     {"stablelm-norms", 3, 7},
+    {"opt", 4, 6},
+    {"opt-behind", 4, 8},
     {"gemma4_text", 4, 13},
     {"gemma4_text-published", 8, 14},
     {"gemma4_unified_text", 4, 13},

@@ -92,6 +92,10 @@ def config(name, r):
                                              rope_parameters=part, use_qkv_bias=True,
                                              use_parallel_residual=r.random() < 0.5,
                                              qk_layernorm=r.random() < 0.5),
+        "opt": lambda: t.OPTConfig(
+            **ordinary, ffn_dim=c["intermediate_size"], dropout=0.0,
+            do_layer_norm_before=r.random() < 0.5, enable_bias=r.random() < 0.5,
+            word_embed_proj_dim=r.choice([None, 9, 20])),
         "glm": lambda: t.GlmConfig(**dict(own, head_dim=16), rope_parameters=part),
         "vaultgemma": lambda: t.VaultGemmaConfig(**dict(c, pad_token_id=0), **mixed,
                                                  head_dim=head,

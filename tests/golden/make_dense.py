@@ -32,6 +32,8 @@ SMALL = dict(vocab_size=23, hidden_size=8, intermediate_size=6, num_hidden_layer
              bos_token_id=1, eos_token_id=2, pad_token_id=None)
 HEAD = dict(head_dim=6)
 TWO = dict(num_hidden_layers=2)
+OPT = dict(vocab_size=23, hidden_size=12, ffn_dim=7, num_hidden_layers=1, num_attention_heads=2,
+           max_position_embeddings=96, dropout=0.0, pad_token_id=1, bos_token_id=2, eos_token_id=2)
 MIXED = dict(TWO, sliding_window=5, layer_types=["sliding_attention", "full_attention"])
 
 
@@ -107,6 +109,10 @@ def cases():
             **{**SMALL, "hidden_size": 32, "num_attention_heads": 8, "num_key_value_heads": 2},
             use_parallel_residual=True, qk_layernorm=True,
             rope_parameters=rope(partial_rotary_factor=0.5))),
+        case("opt", "OPTForCausalLM", t.OPTConfig(**OPT), masked=True),
+        case("opt-behind", "OPTForCausalLM", t.OPTConfig(
+            **OPT, do_layer_norm_before=False, word_embed_proj_dim=7,
+            layer_norm_elementwise_affine=False, activation_function="gelu")),
     ]
 
 
@@ -140,6 +146,8 @@ def build(case, dtype):
 
 def zero_ranges(model, config):
     """What keys are shifted by alike changes no score, but for elements that are rotated."""
+    if config.model_type == "opt":  # without a rotation
+        return [[n, 0, p.numel()] for n, p in model.named_parameters() if n.endswith("k_proj.bias")]
     if config.model_type != "phi" or not config.qk_layernorm:
         return ZERO(model, config)
     head = config.hidden_size // config.num_attention_heads

@@ -5,7 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
-    expect_defaults("dense/defaults.json", 17);
+    expect_defaults("dense/defaults.json", 18);
 }
 
 static const struct {
@@ -44,6 +44,11 @@ static const struct {
     {"apertus", "\"rope_scaling\": {\"rope_type\": \"llama3\"}", "lacks \"factor\""},
     {"llama", "\"hidden_act\": \"xielu\"", "hidden_act"},
     {"deberta-v2", "\"conv_kernel_size\": 3, \"conv_act\": \"xielu\"", "conv_act"},
+    {"opt", "\"layerdrop\": 0.1", "\"layerdrop\": 0.1"},
+    {"opt", "\"_remove_final_layer_norm\": true", "a norm stands behind the last block"},
+    {"opt", "\"word_embed_proj_dim\": 0", "word_embed_proj_dim"},
+    {"opt", "\"num_attention_heads\": 7", "is no multiple of the 7 attention heads"},
+    {"opt", "\"activation_function\": \"tanh\"", "activation_function"},
     {"mixtral", "", "mixtures of experts"},
     {"qwen3_moe", "", "mixtures of experts"},
     {"granitemoeshared", "", "mixtures of experts"},

@@ -34,6 +34,8 @@ static const char *const expected[] = {
     "nanochat",
     "apertus",
     "stablelm-norms",
+    "opt",
+    "opt-behind",
 };
 
 static void every_folder(golden_run_check check) {

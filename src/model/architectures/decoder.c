@@ -307,10 +307,36 @@ sifr_value decoder_plain_block(const decoder *d, sifr_value x) {
     return decoder_add(d, h, decoder_mlp(d, n));
 }
 
+static sifr_weight matrix(const decoder *d, const char *name, int64_t rows, int64_t columns) {
+    return sifr_weight_matrix(d->model, name, rows, columns, SIFR_INIT_NORMAL,
+                              d->config->initializer_range);
+}
+
 static sifr_weight table(const decoder *d, const char *name) {
     const model_config *c = d->config;
-    return sifr_weight_matrix(d->model, name, c->vocab_size, c->hidden_size, SIFR_INIT_NORMAL,
-                              c->initializer_range);
+    return matrix(d, name, c->vocab_size, c->word_size ? c->word_size : c->hidden_size);
+}
+
+/* The embedding in hidden_size columns, and what stands at each position. */
+static sifr_value place(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    if (c->word_size) {
+        sifr_weight w = matrix(d, d->names->before, c->hidden_size, c->word_size);
+        x = sifr_linear(d->model, x, w, SIFR_NO_WEIGHT);
+    }
+    if (!d->names->positions) return x;
+    sifr_weight all = matrix(d, d->names->positions, c->max_position_embeddings, c->hidden_size);
+    sifr_embedding_args places = {
+        .ids = sifr_positions(d->model), .table = all, .first = c->first_position};
+    return sifr_add(d->model, x, sifr_embedding(d->model, places));
+}
+
+static sifr_value leave(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    if (d->names->norm) x = add_norm(d, x, d->names->norm, 1, c->hidden_size);
+    if (!c->word_size) return x;
+    sifr_weight w = matrix(d, d->names->after, c->word_size, c->hidden_size);
+    return sifr_linear(d->model, x, w, SIFR_NO_WEIGHT);
 }
 
 void decoder_build_named(sifr_model *model, const model_config *c, const decoder_names *names,
@@ -325,7 +351,7 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
                                                                .padded = padded,
                                                                .padding = c->pad_token_id});
     x = scale(&d, x, c->embedding_scale, c->embedding_scale_rounded);
-    x = sifr_dropout(model, x, c->embedding_dropout);
+    x = sifr_dropout(model, place(&d, x), c->embedding_dropout);
 
     for (d.layer = 0; d.layer < c->num_hidden_layers; d.layer++) {
         char name[MODEL_NAME_LENGTH];
@@ -334,7 +360,7 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
     }
 
     sifr_unit(model, "head");
-    x = add_norm(&d, x, names->norm, 1, c->hidden_size);
+    x = leave(&d, x);
     if (model_task_labelled(c->task)) {
         label_head_of_decoder(model, c, x, names->tokens ? names->tokens : "score");
         return;

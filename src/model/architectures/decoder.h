@@ -47,10 +47,13 @@ sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) 
 
 /* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
 typedef struct decoder_names {
-    const char *embedding, *layers, *norm, *head;
-    const char *head_bias; /* of the logits; NULL: none */
-    bool unpadded;         /* the embedding has no padding_idx */
-    const char *tokens;    /* the head for labels of tokens; NULL: "score" */
+    const char *embedding, *layers, *norm, *head; /* norm NULL: there is none behind the blocks */
+    const char *positions;                        /* a table of learned positions; NULL: none */
+    const char *before, *after; /* with word_size: products behind the embedding, and before the
+                                   head, without biases */
+    const char *head_bias;      /* of the logits; NULL: none */
+    bool unpadded;              /* the embedding has no padding_idx */
+    const char *tokens;         /* the head for labels of tokens; NULL: "score" */
 } decoder_names;
 
 /* The layer that is being built. */
