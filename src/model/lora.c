@@ -27,6 +27,7 @@ static const struct {
                 {"phi", {"q_proj", "v_proj", "fc1", "fc2"}},
                 {"stablelm", {"q_proj", "v_proj"}},
                 {"opt", {"q_proj", "v_proj"}},
+                {"falcon", {"query_key_value"}},
                 {"bert", {"query", "value"}},
                 {"roberta", {"query", "value"}},
                 {"xlm-roberta", {"query", "value"}},

@@ -122,6 +122,7 @@ typedef struct model_config {
     bool mlp_bias;
     bool parallel_residual;   /* attention and MLP have the same input */
     bool norms_behind;        /* of sums, in place of what attention and MLP read */
+    bool own_norms;           /* attention and MLP that have the same input have a norm each */
     int64_t word_size;        /* columns of the embedding, if a product makes hidden_size of them */
     bool head_norms;          /* norms of each query and key, where a family may lack them */
     int64_t convolution_size; /* tokens that a layer's short convolution sees */

@@ -67,6 +67,10 @@ dense/models/opt              | ffn_dim              | 0
 dense/models/opt              | word_embed_proj_dim  | [12]
 dense/models/opt              | do_layer_norm_before | "no"
 dense/models/opt              | layerdrop            | 0.5
+dense/models/falcon-grouped   | num_kv_heads         | 4
+dense/models/falcon-grouped   | num_ln_in_parallel_attn | 0
+dense/models/falcon           | alibi                | true
+dense/models/falcon           | ffn_hidden_size      | 1.5
 gemma4/models/gemma4_text     | attention_k_eq_v     | "true"
 gemma4/models/gemma4_text     | head_dim             | 7
 gemma4/models/gemma4_text     | final_logit_softcapping | "x"

@@ -96,6 +96,10 @@ def config(name, r):
             **ordinary, ffn_dim=c["intermediate_size"], dropout=0.0,
             do_layer_norm_before=r.random() < 0.5, enable_bias=r.random() < 0.5,
             word_embed_proj_dim=r.choice([None, 9, 20])),
+        "falcon": lambda: t.FalconConfig(
+            **ordinary, ffn_hidden_size=c["intermediate_size"], rope_parameters=rope,
+            num_kv_heads=kv, new_decoder_architecture=r.random() < 0.5,
+            multi_query=r.random() < 0.5, parallel_attn=True, bias=r.random() < 0.5),
         "glm": lambda: t.GlmConfig(**dict(own, head_dim=16), rope_parameters=part),
         "vaultgemma": lambda: t.VaultGemmaConfig(**dict(c, pad_token_id=0), **mixed,
                                                  head_dim=head,

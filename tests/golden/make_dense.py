@@ -34,6 +34,9 @@ HEAD = dict(head_dim=6)
 TWO = dict(num_hidden_layers=2)
 OPT = dict(vocab_size=23, hidden_size=12, ffn_dim=7, num_hidden_layers=1, num_attention_heads=2,
            max_position_embeddings=96, dropout=0.0, pad_token_id=1, bos_token_id=2, eos_token_id=2)
+FALCON = dict(vocab_size=23, hidden_size=12, ffn_hidden_size=6, num_hidden_layers=1,
+              num_attention_heads=2, max_position_embeddings=96, bos_token_id=1, eos_token_id=2,
+              rope_parameters=dict(rope_type="default", rope_theta=20.0))
 MIXED = dict(TWO, sliding_window=5, layer_types=["sliding_attention", "full_attention"])
 
 
@@ -113,6 +116,12 @@ def cases():
         case("opt-behind", "OPTForCausalLM", t.OPTConfig(
             **OPT, do_layer_norm_before=False, word_embed_proj_dim=7,
             layer_norm_elementwise_affine=False, activation_function="gelu")),
+        case("falcon", "FalconForCausalLM", t.FalconConfig(**FALCON), masked=True),
+        case("falcon-grouped", "FalconForCausalLM", t.FalconConfig(
+            **{**FALCON, "hidden_size": 24, "num_attention_heads": 6}, bias=True, num_kv_heads=2,
+            new_decoder_architecture=True)),
+        case("falcon-each", "FalconForCausalLM", t.FalconConfig(
+            **FALCON, multi_query=False, parallel_attn=False, tie_word_embeddings=False)),
     ]
 
 

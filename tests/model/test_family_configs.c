@@ -5,7 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
-    expect_defaults("dense/defaults.json", 18);
+    expect_defaults("dense/defaults.json", 19);
 }
 
 static const struct {
@@ -49,6 +49,13 @@ static const struct {
     {"opt", "\"word_embed_proj_dim\": 0", "word_embed_proj_dim"},
     {"opt", "\"num_attention_heads\": 7", "is no multiple of the 7 attention heads"},
     {"opt", "\"activation_function\": \"tanh\"", "activation_function"},
+    {"falcon", "\"alibi\": true", "\"alibi\": true is not supported yet: scores have no bias"},
+    {"falcon", "\"new_decoder_architecture\": true, \"parallel_attn\": false", "parallel_attn"},
+    {"falcon", "\"num_ln_in_parallel_attn\": 2", "2 norms need new_decoder_architecture"},
+    {"falcon", "\"num_ln_in_parallel_attn\": 3", "num_ln_in_parallel_attn"},
+    {"falcon", "\"num_attention_heads\": 64, \"hidden_size\": 4544", "an even \"head_dim\""},
+    {"falcon", "\"new_decoder_architecture\": true, \"num_kv_heads\": 5", "is no multiple of"},
+    {"bloom", "", "ALiBi"},
     {"mixtral", "", "mixtures of experts"},
     {"qwen3_moe", "", "mixtures of experts"},
     {"granitemoeshared", "", "mixtures of experts"},

@@ -36,6 +36,9 @@ static const char *const expected[] = {
     "stablelm-norms",
     "opt",
     "opt-behind",
+    "falcon",
+    "falcon-grouped",
+    "falcon-each",
 };
 
 static void every_folder(golden_run_check check) {
