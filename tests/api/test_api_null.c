@@ -264,6 +264,8 @@ static void builder(void **state) {
     x = sifr_add(none, sifr_gelu(none, x, false), sifr_slice(none, x, 0, 1));
     x = sifr_scale(none, (sifr_scale_args){.x = sifr_dropout(none, x, 0.5)});
     x = sifr_scale_by(none, x, w);
+    x = sifr_xielu(none, (sifr_xielu_args){.x = x, .positive = w, .negative = w});
+    x = sifr_join(none, &x, 1);
     sifr_head_loss(none, (sifr_head_args){.x = x});
     sifr_prefer(none, SIFR_PREFERENCE_SIGMOID, 0.1);
     assert_true(w.id == 0 && x.id == 0 && sifr_labels(none).id == 0);
