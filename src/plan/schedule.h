@@ -229,9 +229,10 @@ typedef struct plan_schedule {
                                   stage does not read */
     int32_t *tables;           /* by model_table */
     int32_t *inputs[SIFR_INPUTS], *losses; /* by micro batch */
-    int32_t *caches; /* PLAN_GENERATE: by node, 2 each: keys and values, or a state; -1: none */
-    int32_t numbers; /* plan_numbers */
-    int32_t logits;  /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
+    int32_t *caches;       /* PLAN_GENERATE: by node, 2 each: keys and values, or a state; -1: none.
+                              Nodes that read the same keys have the same */
+    int32_t numbers;       /* plan_numbers */
+    int32_t logits;        /* PLAN_LOGITS, PLAN_GENERATE, plan_settings.logits; else -1 */
     int32_t errors, bases; /* of compressed gradients: errors, and factors of the last step; -1 */
     bool compresses;       /* some steps do; `compressed`: those that are looked at, or run, now */
     bool compressed;

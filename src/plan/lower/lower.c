@@ -312,20 +312,7 @@ static sifr_status add_permanent(lower_state *state, sifr_error *error) {
     BASE_TRY(
         plan_add_buffer(s, PLAN_INPUTS, plan_number_bytes(s), -1, -1, true, &s->numbers, error));
     s->logits = -1;
-    for (size_t n = 0; n < model->node_count; n++) {
-        s->caches[2 * n] = s->caches[2 * n + 1] = -1;
-        if (settings->mode != PLAN_GENERATE || !model_is_cached(model->nodes[n].op)) continue;
-        int64_t rows, columns;
-        base_dtype dtype;
-        plan_cache_shape(model, settings, (int32_t)n, &rows, &columns, &dtype);
-        int64_t bytes =
-            settings->external_parameters ? 0 : rows * columns * base_dtype_bytes(dtype);
-        for (int i = 0; i < (model->nodes[n].op->state ? 1 : 2); i++) {
-            BASE_TRY(plan_add_buffer(s, PLAN_CACHE, bytes, -1, (int32_t)n, true,
-                                     &s->caches[2 * n + (size_t)i], error));
-        }
-    }
-    return SIFR_OK;
+    return lower_add_caches(state, error);
 }
 
 static sifr_status allocate(lower_state *state, sifr_error *error) {

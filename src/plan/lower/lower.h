@@ -197,6 +197,9 @@ int lower_kept(const lower_state *state, int32_t node);
 /* Whether this value needs a gradient: some weight before it is trained. */
 bool lower_has_gradient(const lower_state *state, int32_t value);
 
+/* In generation, the buffers of what nodes keep of earlier tokens. Nodes with the same keys and
+ * values share theirs: each writes the same new rows. */
+sifr_status lower_add_caches(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
 /* the logits that the mode needs, instead of the loss */
 sifr_status lower_logits(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;

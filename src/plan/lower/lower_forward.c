@@ -5,6 +5,47 @@
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
 
+/* The first node that keeps the same keys and values as node n: n itself, or one of an earlier
+ * layer that n shares them with. */
+static int32_t cache_owner(const sifr_model *model, int32_t n) {
+    const model_node *node = &model->nodes[n];
+    for (int32_t m = 0; node->op->caches && m < n; m++) {
+        const model_node *other = &model->nodes[m];
+        if (other->op == node->op && other->x[1] == node->x[1] && other->x[2] == node->x[2])
+            return m;
+    }
+    return n;
+}
+
+static sifr_status add_cache(lower_state *state, int32_t n, sifr_error *error) {
+    const model_op *op = state->model->nodes[n].op;
+    const plan_settings *settings = &state->s->settings;
+    int32_t *caches = state->s->caches, owner = cache_owner(state->model, n);
+    int64_t rows, columns;
+    base_dtype dtype;
+    if (owner != n) {
+        for (int i = 0; i < 2; i++) caches[2 * n + i] = caches[2 * owner + i];
+        return SIFR_OK;
+    }
+    plan_cache_shape(state->model, settings, n, &rows, &columns, &dtype);
+    int64_t bytes = settings->external_parameters ? 0 : rows * columns * base_dtype_bytes(dtype);
+    for (int i = 0; i < (op->state ? 1 : 2); i++)
+        BASE_TRY(
+            plan_add_buffer(state->s, PLAN_CACHE, bytes, -1, n, true, &caches[2 * n + i], error));
+    return SIFR_OK;
+}
+
+sifr_status lower_add_caches(lower_state *state, sifr_error *error) {
+    int32_t *caches = state->s->caches;
+    bool generates = state->s->settings.mode == PLAN_GENERATE;
+    for (int32_t n = 0; n < (int32_t)state->model->node_count; n++) {
+        caches[2 * n] = caches[2 * n + 1] = -1;
+        if (generates && model_is_cached(state->model->nodes[n].op))
+            BASE_TRY(add_cache(state, n, error));
+    }
+    return SIFR_OK;
+}
+
 /* Of a call in generation: its positions, and what the node keeps of earlier tokens. */
 static sifr_status put_caches(lower_state *state, device_call *call, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
