@@ -50,6 +50,13 @@ static json_t *config_json(const model_config *c) {
         json_object_set_new(config, "global_head_dim", json_integer(c->full_head_dim));
         json_object_set_new(config, "num_global_key_value_heads", json_integer(c->full_kv_heads));
     }
+    if (config && c->shared_kv_layers) {
+        json_object_set_new(config, "num_kv_shared_layers", json_integer(c->shared_kv_layers));
+        json_object_set_new(config, "use_double_wide_mlp", json_boolean(c->wide_shared_mlp));
+    }
+    if (config && c->layer_input_size)
+        json_object_set_new(config, "hidden_size_per_layer_input",
+                            json_integer(c->layer_input_size));
     if (config && c->sliding_window)
         json_object_set_new(config, "sliding_window", json_integer(c->sliding_window));
     const model_architecture *architecture = model_architecture_find(c->model_type);

@@ -293,7 +293,13 @@ static const char *behind(const char *name, const char *prefix) {
 }
 
 const char *formats_multimodal_plain(const char *name, char out[FORMATS_SPELLING_LENGTH]) {
-    static const char *const parts[] = {"layers.", "embed_tokens.", "norm.", "embedding_norm."};
+    static const char *const parts[] = {"layers.",
+                                        "embed_tokens.",
+                                        "norm.",
+                                        "embedding_norm.",
+                                        "embed_tokens_per_layer.",
+                                        "per_layer_model_projection.",
+                                        "per_layer_projection_norm."};
     const char *rest = behind_body(name);
     if (!rest) rest = behind(name, "language_model.model.");
     if (!rest) rest = behind(name, "model.");

@@ -104,6 +104,12 @@ typedef struct model_config {
     int64_t num_attention_heads, num_key_value_heads, head_dim;
     int64_t full_head_dim, full_kv_heads; /* of layers without a window; 0: as of the others */
     bool full_keys_are_values;            /* there; they have no product for values */
+    /* The last layers, which have keys and values of the last layer before them of their own kind,
+     * with a window or without; and whether their MLP is twice as wide. */
+    int64_t shared_kv_layers;
+    bool wide_shared_mlp;
+    /* Columns that each layer reads beside its input, 0: none; and the rows of their table. */
+    int64_t layer_input_size, layer_input_words;
     int64_t intermediate_size;
     int64_t max_position_embeddings;
     int64_t first_position; /* row of a table of learned positions that position 0 has */

@@ -27,6 +27,28 @@ static const char gemma4_12b[] =
     "\"num_hidden_layers\": 48, \"num_attention_heads\": 16, \"num_key_value_heads\": 8, "
     "\"num_global_key_value_heads\": 1, " GEMMA4_TEXT "}}";
 
+/* Of E2B and E4B, in full: every fifth layer of E2B has no window. */
+#define FIVE                                                                                       \
+    "\"sliding_attention\", \"sliding_attention\", \"sliding_attention\", "                        \
+    "\"sliding_attention\", \"full_attention\""
+#define GEMMA4_EDGE(hidden, inner, layers, kv_heads, shared, wide, types)                          \
+    "{\"model_type\": \"gemma4\", \"architectures\": [\"Gemma4ForConditionalGeneration\"], "       \
+    "\"text_config\": {\"model_type\": \"gemma4_text\", \"vocab_size\": 262144, \"head_dim\": "    \
+    "256, \"global_head_dim\": 512, \"sliding_window\": 512, \"max_position_embeddings\": "        \
+    "131072, \"final_logit_softcapping\": 30.0, \"num_attention_heads\": 8, "                      \
+    "\"hidden_size_per_layer_input\": 256, \"vocab_size_per_layer_input\": 262144, "               \
+    "\"rope_parameters\": {\"sliding_attention\": {\"rope_type\": \"default\", \"rope_theta\": "   \
+    "10000.0}, \"full_attention\": {\"rope_type\": \"proportional\", \"rope_theta\": 1000000.0, "  \
+    "\"partial_rotary_factor\": 0.25}}, \"hidden_size\": " hidden                                  \
+    ", \"intermediate_size\": " inner ", \"num_hidden_layers\": " layers                           \
+    ", \"num_key_value_heads\": " kv_heads ", \"num_kv_shared_layers\": " shared                   \
+    ", \"use_double_wide_mlp\": " wide types "}}"
+
+static const char gemma4_e2b[] = GEMMA4_EDGE("1536", "6144", "35", "1", "20", "true",
+                                             ", \"layer_types\": [" FIVE ", " FIVE ", " FIVE
+                                             ", " FIVE ", " FIVE ", " FIVE ", " FIVE "]");
+static const char gemma4_e4b[] = GEMMA4_EDGE("2560", "10240", "42", "2", "18", "false", "");
+
 /* LFM2: what all have, and the layers with attention of those with 16 layers. */
 #define LFM2_TEXT                                                                                  \
     "\"model_type\": \"lfm2\", \"vocab_size\": 65536, \"num_key_value_heads\": 8, "                \
@@ -82,6 +104,10 @@ static const struct {
     {"google/gemma-4-31B-it", gemma4_31b},
     {"google/gemma-4-12B", gemma4_12b},
     {"google/gemma-4-12B-it", gemma4_12b},
+    {"google/gemma-4-E4B", gemma4_e4b},
+    {"google/gemma-4-E4B-it", gemma4_e4b},
+    {"google/gemma-4-E2B", gemma4_e2b},
+    {"google/gemma-4-E2B-it", gemma4_e2b},
     {"LiquidAI/LFM2-350M", LFM2(LFM2_350M)},
     {"LiquidAI/LFM2-700M", LFM2(LFM2_700M)},
     {"LiquidAI/LFM2-1.2B", LFM2(LFM2_1200M)},

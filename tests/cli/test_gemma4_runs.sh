@@ -1,8 +1,8 @@
 # Gemma 4's text model through the program, with its two kinds of heads: the same bits at 1, 2 and 4
 # ranks, all stages of ZeRO, with pipeline stages, recomputation and tiles; a resumed run; an export
 # of a checkpoint; adapters, which leave layer_scalar alone; layer_scalar to the last bit in another
-# training type. A released size is planned by its name. E2B's, E4B's and 26B-A4B's keys are refused by name. Folders with a tower are in
-# test_multimodal_runs.sh.
+# training type. A released size is planned by its name. 26B-A4B's keys are refused by name. Folders
+# with a tower are in test_multimodal_runs.sh, E2B and E4B in test_gemma4_shared.sh.
 # label: full; timeout: 120, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/expect.sh"
 . "$SOURCE/tests/support/ranks.sh"
@@ -103,7 +103,7 @@ grep -q '^model *gemma4_text, [0-9],[0-9]* parameters' out || fail "$(cat out er
 expect 1 "$SIFR" train --config dsplan.json --model google/gemma-4-12B --data store --output never
 grep -q 'google/gemma-4-12B: no such file or folder' err || fail "$(cat err)"
 
-# The bases of E2B, E4B and 26B-A4B.
-sed 's/"num_kv_shared_layers": 0/"num_kv_shared_layers": 1/' base/config.json >shared.json
-expect 2 "$SIFR" init --config shared.json --output made
-grep -q '"num_kv_shared_layers": 1 is not supported yet' err || fail "$(cat err)"
+# The base of 26B-A4B.
+sed 's/"enable_moe_block": false/"enable_moe_block": true/' base/config.json >experts.json
+expect 2 "$SIFR" init --config experts.json --output made
+grep -q '"enable_moe_block": true is not supported yet' err || fail "$(cat err)"

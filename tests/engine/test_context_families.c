@@ -146,7 +146,8 @@ static int check_steps(const golden *g, int32_t ranks, const char *why) {
 
 static void families(void **state) {
     (void)state;
-    static const char *const places[] = {"", "families/", "encoders/", "decoder_heads/", "dense/"};
+    static const char *const places[] = {"",       "families/", "encoders/", "decoder_heads/",
+                                         "dense/", "gemma4/"};
     int trained = 0;
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         golden_list list;

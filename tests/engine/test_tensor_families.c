@@ -190,6 +190,8 @@ static const cut_row cuts[] = {
     {"gemma4_unified_text", 4, 13},
     {"gemma4", 4, 13},
     {"gemma4_unified", 4, 13},
+    {"gemma4_text-shared", 23, 40},
+    {"gemma4-shared", 0, 39},
     {"gemma3", 6, 14},
     {"mistral3", 3, 7},
     {"mistral3-mistral", 3, 7},

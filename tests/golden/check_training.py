@@ -15,7 +15,9 @@ between numbers of ranks.
 The weights are drawn so that rounding stays small: scores and logits of a few units. Nemotron's
 norms start as 1 in their class, which multiplies by 1 + weight: so drawn, transformers' float32 is
 2.5e-4 from its own float64 after ten steps (seed 2), and sifr's 6.3e-4. With other seeds OLMo may
-differ more, where a value lies at the bound of clip_qkv, behind which its gradient is 0.
+differ more, where a value lies at the bound of clip_qkv, behind which its gradient is 0. Layers of
+Gemma 4 with shared keys add three normed sums each: large ones make transformers' float32 3e-2 from
+its own float64.
 """
 import json
 import os
@@ -74,12 +76,15 @@ def shuffle(model, r):
     head = model.get_output_embeddings()
     tied = head is not None and head.weight is model.get_input_embeddings().weight
     unscaled = model.config.model_type.startswith("gemma4")
+    shared = getattr(model.config.get_text_config(), "num_kv_shared_layers", 0)
     for name, p in text_parameters(model).items():
         if p.dim() == 1:
             p.data += 0.2 * torch.randn(p.shape, generator=g)
             if model.config.model_type == "nemotron" and name.endswith("norm.weight"):
                 p.data -= 1
             if unscaled and name.endswith("q_norm.weight"):
+                p.data *= p.shape[0] ** -0.5
+            if shared and "post_" in name:
                 p.data *= p.shape[0] ** -0.5
         elif "embed" in name or "wte" in name or "wpe" in name:
             p.data.normal_(0, p.shape[1] ** -0.5 if tied else 0.3, generator=g)

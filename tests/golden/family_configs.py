@@ -112,6 +112,7 @@ def config(name, r):
         "lfm2": lambda: lfm2(c, layers, r),
         "gemma4_text": lambda: t.Gemma4TextConfig(**gemma4(own, mixed, r),
                                                   hidden_size_per_layer_input=0),
+        "gemma4_text-shared": lambda: t.Gemma4TextConfig(**gemma4_shared(own, r)),
         "gemma4_unified_text": lambda: t.Gemma4UnifiedTextConfig(**gemma4(own, mixed, r)),
         "apertus": lambda: t.ApertusConfig(**dict(c, pad_token_id=3), rope_parameters=rope,
                                            attention_bias=r.random() < 0.5),
@@ -147,6 +148,20 @@ def gemma4(own, mixed, r):
                     full_attention=dict(rope_type="proportional", rope_theta=1000.0,
                                         partial_rotary_factor=r.choice([0.25, 0.5, 1.0])),
                     sliding_attention=dict(rope_type="default", rope_theta=60.0)))
+
+
+def gemma4_shared(own, r):
+    """As E2B and E4B: both kinds of layers, and later ones with their keys and values."""
+    kinds = ["sliding_attention", "full_attention"]
+    first = r.sample(kinds, 2) + r.choices(kinds, k=r.randrange(2))
+    last = r.choices(kinds, k=r.randrange(1, 3)) + ["full_attention"]
+    more = dict(hidden_size=own["hidden_size"] + 8, num_hidden_layers=len(first + last),
+                num_kv_shared_layers=len(last), layer_types=first + last,
+                sliding_window=r.randrange(3, 20),
+                hidden_size_per_layer_input=r.choice([3, 8]),
+                vocab_size_per_layer_input=own["vocab_size"] + r.randrange(3),
+                use_double_wide_mlp=r.random() < 0.5, rms_norm_eps=0.02)
+    return dict(gemma4(own, {}, r), **more)
 
 
 def tower(name, r):

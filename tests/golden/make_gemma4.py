@@ -9,6 +9,10 @@ files are those of make_families.py, whose functions make them; README.md says w
 Their layers have two kinds of heads, which config.json says in two ways: "per_layer_config", as
 transformers 5.24 writes it, and "global_head_dim", as the released folders have it (the cases
 "published"). layer_scalar is a buffer: it has values far from 1, and no gradient.
+
+The cases "shared" are made as E2B and E4B are: the last layers share keys and values, and each
+layer has an input of its own. The released folders still hold the keys and values of layers that
+have none, which transformers ignores; "stale" adds such tensors.
 """
 import hashlib
 import json
@@ -16,6 +20,7 @@ import os
 import shutil
 import sys
 
+import safetensors.torch
 import torch
 import transformers
 
@@ -34,6 +39,14 @@ TEXT = dict(vocab_size=23, hidden_size=14, intermediate_size=9, num_hidden_layer
             bos_token_id=1, eos_token_id=2, pad_token_id=0, hidden_size_per_layer_input=0,
             sliding_window=7)
 WIDE = dict(global_head_dim=10, num_global_key_value_heads=1, attention_k_eq_v=True)
+
+
+# One window layer's keys and values serve two others, and one full layer's another. Norms of few
+# columns are too curved with a small epsilon.
+SHARED = dict(rms_norm_eps=0.02, num_hidden_layers=5, num_kv_shared_layers=3,
+              hidden_size_per_layer_input=5,
+              layer_types=["sliding_attention", "full_attention", "sliding_attention",
+                           "sliding_attention", "full_attention"])
 
 
 def turns(part, **more):
@@ -82,6 +95,17 @@ def cases():
                                pooling_kernel_size=1, mm_embed_dim=4, mm_posemb_size=4,
                                output_proj_dims=14),
             **media), t.Gemma4UnifiedForConditionalGeneration, published=True),
+        # Twice as wide where keys are shared; a table with rows that no token has.
+        case("gemma4_text-shared", t.Gemma4TextConfig(
+            **{**TEXT, **SHARED}, global_head_dim=8, vocab_size_per_layer_input=25,
+            use_double_wide_mlp=True, final_logit_softcapping=3.0, rope_parameters=turns(0.5)),
+            t.Gemma4ForCausalLM, masked=True, h=1e-7),
+        case("gemma4-shared", t.Gemma4Config(
+            text_config={**TEXT, **SHARED, **WIDE, "model_type": "gemma4_text",
+                         "vocab_size_per_layer_input": 23, "num_key_value_heads": 1,
+                         "rope_parameters": turns(0.4)},
+            vision_config=sees, **media), t.Gemma4ForConditionalGeneration, published=True,
+            stale=True, h=1e-7),
     ]
 
 
@@ -102,6 +126,10 @@ def weights(case, model):
             value = 0.2 * draw
         else:
             value = 1 + 0.3 * draw
+        # Scores have no scale, and a layer adds three sums: of large ones 16 bits leave little.
+        if text_config(case["config"]).num_kv_shared_layers and p.dim() == 1:
+            small = name.endswith("q_norm.weight") or "post_" in name
+            value = value * (p.numel() ** -0.5 if small else 1)
         yield p, value.to(torch.float32)
 
 
@@ -127,6 +155,25 @@ def zero_ranges(model, config):
     return out
 
 
+def check_finite_difference(case, model, data, g):
+    """f.check_finite_difference of two embeddings: neither gives its padding a gradient."""
+    whole = getattr(model, "whole", model)
+    tables = {n + ".weight": x for n, x in whole.named_modules()
+              if n.endswith(("embed_tokens", "embed_tokens_per_layer"))}
+    paddings = {n: x.padding_idx for n, x in tables.items()}
+    for x in tables.values():
+        x.padding_idx = None
+    all_rows = m.gradients(model, [data])[2]
+    error = f.CHECK(case, model, data, all_rows)
+    for n, x in tables.items():
+        x.padding_idx = paddings[n]
+    for n, p in model.named_parameters():
+        rows = [i for i in range(len(p)) if i != paddings.get(n)]
+        assert torch.equal(g[n][rows], all_rows[n][rows]), (case["name"], n)
+    return error
+
+
+m.check_finite_difference = check_finite_difference
 m.build, m.zero_ranges = build, zero_ranges
 
 
@@ -144,6 +191,21 @@ def publish(folder, case):
         out.write("\n")
 
 
+def add_stale(folder, case):
+    """Keys, values and their norms of layers that take others', as the released folders hold them."""
+    path = os.path.join(folder, "model.safetensors")
+    tensors = safetensors.torch.load_file(path)
+    g = m.generator(case["name"], "stale")
+    layers = text_config(case["config"]).num_hidden_layers
+    for i in range(layers - SHARED["num_kv_shared_layers"], layers):
+        q = tensors[f"model.language_model.layers.{i}.self_attn.q_norm.weight"]
+        for name, shape in (("k_proj", (q.numel(), 14)), ("v_proj", (q.numel(), 14)),
+                            ("k_norm", (q.numel(),))):
+            tensors[f"model.language_model.layers.{i}.self_attn.{name}.weight"] = torch.randn(
+                shape, generator=g)
+    safetensors.torch.save_file(tensors, path, metadata={"format": "pt"})
+
+
 def write_folder(case):
     folder = os.path.join(m.MODELS, case["name"])
     model = build(case, torch.float32)
@@ -151,6 +213,8 @@ def write_folder(case):
     model.save_pretrained(folder)
     if case.get("published"):
         publish(folder, case)
+    if case.get("stale"):
+        add_stale(folder, case)
     for name in os.listdir(folder):
         os.chmod(os.path.join(folder, name), 0o644)
     loaded, said = case["kind"].from_pretrained(folder, dtype=torch.float32,

@@ -77,13 +77,52 @@ static void heads(void **state) {
     assert_int_equal(config.layers[1], 0);
 }
 
+/* E2B's keys; a wider MLP is that of layers that share. */
+static void shared(void **state) {
+    (void)state;
+    if (parse_with("gemma4_text", "") != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(config.layer_input_size, 256);
+    assert_int_equal(config.layer_input_words, 262144);
+    assert_int_equal(config.shared_kv_layers, 0);
+    if (parse_with("gemma4_text", "\"use_double_wide_mlp\": true, \"num_kv_shared_layers\": 24, "
+                                  "\"vocab_size_per_layer_input\": 300000") != SIFR_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(config.shared_kv_layers, 24);
+    assert_true(config.wide_shared_mlp);
+    assert_int_equal(config.layer_input_words, 300000);
+    if (parse_with("gemma4_text", DENSE ", \"use_double_wide_mlp\": true") != SIFR_OK)
+        fail_msg("%s", error.message);
+    assert_false(config.wide_shared_mlp);
+    assert_int_equal(config.layer_input_words, 0);
+    /* The other class has no inputs of layers. */
+    if (parse_with("gemma4_unified_text", "\"num_kv_shared_layers\": 4") != SIFR_OK)
+        fail_msg("%s", error.message);
+    assert_int_equal(config.shared_kv_layers, 4);
+    assert_int_equal(parse_with("gemma4_unified_text", "\"hidden_size_per_layer_input\": 8"),
+                     SIFR_USAGE);
+    assert_message(&error, "\"hidden_size_per_layer_input\": 8 is not supported yet");
+}
+
 static void refused(void **state) {
     (void)state;
     static const struct {
         const char *members, *part;
     } cases[] = {
-        {"", "\"hidden_size_per_layer_input\" is 256: an embedding of its own for each layer"},
-        {DENSE ", \"num_kv_shared_layers\": 2", "\"num_kv_shared_layers\": 2 is not supported yet"},
+        {"\"vocab_size_per_layer_input\": 262143",
+         "\"vocab_size_per_layer_input\" is 262143, below \"vocab_size\" 262144"},
+        {"\"hidden_size_per_layer_input\": 65536", "65536 of 30 layers are more than 1048576"},
+        {"\"hidden_size_per_layer_input\": -1", "hidden_size_per_layer_input"},
+        {DENSE ", \"num_kv_shared_layers\": 30", "num_kv_shared_layers"},
+        {DENSE ", \"num_kv_shared_layers\": 25",
+         "\"num_kv_shared_layers\" 25: the last layers share keys and values, and none of the 5 "
+         "layers before them is of type full_attention"},
+        {DENSE ", \"num_hidden_layers\": 3, \"num_kv_shared_layers\": 2, \"layer_types\": "
+               "[\"full_attention\", \"sliding_attention\", \"full_attention\"]",
+         "none of the 1 layers before them is of type sliding_attention"},
+        {DENSE ", \"use_double_wide_mlp\": 1", "use_double_wide_mlp"},
+        {DENSE ", \"num_kv_shared_layers\": 2, \"use_double_wide_mlp\": true, "
+               "\"intermediate_size\": 1048576",
+         "an MLP twice as wide would be too wide"},
         {DENSE ", \"enable_moe_block\": true", "there are no mixtures of experts, as 26B-A4B"},
         {DENSE ", \"use_bidirectional_attention\": \"all\"", "over text is always causal"},
         {DENSE ", \"use_bidirectional_attention\": 3", "over text is always causal"},
@@ -148,14 +187,18 @@ static void with_tower(void **state) {
     assert_int_equal(config.media[2].id, 258881);
     assert_int_equal(config.sliding_window, 1024);
     assert_true(config.tie_word_embeddings);
-    assert_int_equal(parse_with("gemma4", "\"text_config\": {}"), SIFR_USAGE);
-    assert_message(&error, "config.json: text_config: \"hidden_size_per_layer_input\" is 256");
+    if (parse_with("gemma4", "\"text_config\": {}") != SIFR_OK) fail_msg("%s", error.message);
+    assert_int_equal(config.layer_input_size, 256);
+    assert_int_equal(parse_with("gemma4", "\"text_config\": {\"num_kv_shared_layers\": 30}"),
+                     SIFR_USAGE);
+    assert_message(&error, "config.json: text_config: \"num_kv_shared_layers\" is 30");
     assert_int_equal(parse_with("gemma4", ""), SIFR_USAGE);
     assert_message(&error, "\"text_config\" is missing");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(heads),
-                                       cmocka_unit_test(refused), cmocka_unit_test(with_tower)};
+                                       cmocka_unit_test(shared), cmocka_unit_test(refused),
+                                       cmocka_unit_test(with_tower)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,9 @@
 #include "engine/handle.h"
 #include "support/golden_run.h"
 
-static const char *const expected[] = {"gemma4_text", "gemma4_text-published",
-                                       "gemma4_unified_text", "gemma4", "gemma4_unified"};
+static const char *const expected[] = {
+    "gemma4_text",    "gemma4_text-published", "gemma4_unified_text", "gemma4",
+    "gemma4_unified", "gemma4_text-shared",    "gemma4-shared"};
 
 static void every_folder(golden_run_check check) {
     golden_run_each("gemma4/", expected, sizeof expected / sizeof *expected, check);

@@ -8,8 +8,10 @@
 static void parameters(void **state) {
     (void)state;
     /* Gemma 4: 30.7 and 11.9 thousand millions, as their cards say; layer_scalar counts as well.
-     * LFM2: the numbers of its cards, which are those of the weight files.
-     * Qwen 3.5: what transformers' Qwen3_5ForCausalLM has of these sizes. */
+     * E4B and E2B: what transformers' Gemma4ForCausalLM has, with layer_scalar; 4.6 and 2.3
+     * thousand millions without the layers' own embedding. LFM2: the numbers of its cards, which
+     * are those of the weight files. Qwen 3.5: what transformers' Qwen3_5ForCausalLM has of these
+     * sizes. */
     static const struct {
         const char *name, *spelt;
         int64_t parameters;
@@ -17,6 +19,10 @@ static void parameters(void **state) {
                  {"gemma-4-31b-it", "google/gemma-4-31B-it", 30697345340},
                  {"google/GEMMA-4-12B", "google/gemma-4-12B", 11907350320},
                  {"gemma-4-12B-it", "google/gemma-4-12B-it", 11907350320},
+                 {"google/gemma-4-E4B", "google/gemma-4-E4B", 7463013418},
+                 {"gemma-4-e4b-it", "google/gemma-4-E4B-it", 7463013418},
+                 {"gemma-4-E2B", "google/gemma-4-E2B", 4628569379},
+                 {"google/gemma-4-E2B-it", "google/gemma-4-E2B-it", 4628569379},
                  {"lfm2-350m", "LiquidAI/LFM2-350M", 354483968},
                  {"LiquidAI/LFM2-700M", "LiquidAI/LFM2-700M", 742489344},
                  {"LiquidAI/LFM2-1.2B", "LiquidAI/LFM2-1.2B", 1170340608},

@@ -501,8 +501,10 @@ sifr_status formats_gguf_gemma4_keys(const formats_gguf_family *f, json_t *confi
     BASE_TRY(check_proportional(rope, where, error));
     if (!json_object_get(config, "num_kv_shared_layers"))
         json_object_set_new(config, "num_kv_shared_layers", json_integer(0));
+    /* The other class has no such key. */
+    int inputs = strcmp(f->model_type, "gemma4_text") ? 0 : 256;
     if (!json_object_get(config, "hidden_size_per_layer_input"))
-        json_object_set_new(config, "hidden_size_per_layer_input", json_integer(0));
+        json_object_set_new(config, "hidden_size_per_layer_input", json_integer(inputs));
     json_object_set_new(config, "full_size", json_integer(full.size));
     BASE_TRY(add_wholes(f, config, pairs, meta, where, error));
     BASE_TRY(add_given(f, config, cap, meta, where, error));

@@ -94,6 +94,19 @@ static sifr_status check_shapes(const gguf_question *q) {
     return SIFR_OK;
 }
 
+/* Gemma 4's E2B and E4B. */
+static sifr_status check_shared(const gguf_question *q) {
+    if (strcmp(q->row->name, "gemma4") != 0) return SIFR_OK;
+    int64_t inputs = whole(q, "hidden_size_per_layer_input", 0);
+    int64_t shared = whole(q, "num_kv_shared_layers", 0);
+    if (!shared && !inputs) return SIFR_OK;
+    return base_fail(q->error, SIFR_USAGE,
+                     "%s: \"%s\" is %lld: Gemma 4's E2B and E4B are not supported with --format "
+                     "gguf yet (31B and 12B are); llama.cpp's converter takes the folder",
+                     q->where, shared ? "num_kv_shared_layers" : "hidden_size_per_layer_input",
+                     (long long)(shared ? shared : inputs));
+}
+
 /* --- functions --- */
 
 static sifr_status check_activation(const gguf_question *q) {
@@ -216,6 +229,7 @@ sifr_status formats_gguf_limits(const formats_gguf_family *family, const json_t 
     }
     BASE_TRY(check_biases(&q));
     BASE_TRY(check_shapes(&q));
+    BASE_TRY(check_shared(&q));
     BASE_TRY(check_activation(&q));
     BASE_TRY(check_scale(&q));
     BASE_TRY(check_rope(&q));

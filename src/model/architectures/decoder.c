@@ -232,7 +232,7 @@ static sifr_value rotate(const decoder *d, sifr_value x, bool is_query) {
 
 decoder_heads decoder_rotate(const decoder *d, decoder_heads heads) {
     heads.q = rotate(d, heads.q, true);
-    heads.k = rotate(d, heads.k, false);
+    if (heads.k.id) heads.k = rotate(d, heads.k, false);
     return heads;
 }
 
@@ -267,12 +267,16 @@ sifr_value decoder_normed_attention(const decoder *d, sifr_value x) {
     return decoder_attend(d, h, "self_attn.o_proj");
 }
 
+sifr_value decoder_gate(const decoder *d, sifr_value gate, sifr_value up) {
+    model_activation_kind kind = d->config->activation;
+    if (kind == MODEL_SILU) return sifr_silu_gate(d->model, gate, up);
+    return sifr_gelu_gate(d->model, gate, up, kind == MODEL_GELU_ERF);
+}
+
 static sifr_value finish_mlp(const decoder *d, sifr_value gate, sifr_value up) {
     const model_config *c = d->config;
-    sifr_value y = c->activation == MODEL_SILU
-                       ? sifr_silu_gate(d->model, gate, up)
-                       : sifr_gelu_gate(d->model, gate, up, c->activation == MODEL_GELU_ERF);
-    return decoder_linear(d, y, "mlp.down_proj", c->mlp_bias, c->intermediate_size, c->hidden_size);
+    return decoder_linear(d, decoder_gate(d, gate, up), "mlp.down_proj", c->mlp_bias,
+                          c->intermediate_size, c->hidden_size);
 }
 
 sifr_value decoder_mlp(const decoder *d, sifr_value x) {
@@ -339,9 +343,9 @@ static sifr_value leave(const decoder *d, sifr_value x) {
     return sifr_linear(d->model, x, w, SIFR_NO_WEIGHT);
 }
 
-void decoder_build_named(sifr_model *model, const model_config *c, const decoder_names *names,
-                         decoder_block block) {
-    decoder d = {model, c, names, 0};
+static void build(sifr_model *model, const model_config *c, const decoder_names *names,
+                  const decoder_family *family) {
+    decoder d = {model, c, names, 0, family->handed};
 
     sifr_unit(model, "embedding");
     sifr_weight words = table(&d, names->embedding);
@@ -352,11 +356,12 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
                                                                .padding = c->pad_token_id});
     x = scale(&d, x, c->embedding_scale, c->embedding_scale_rounded);
     x = sifr_dropout(model, place(&d, x), c->embedding_dropout);
+    if (family->before) x = family->before(&d, x);
 
     for (d.layer = 0; d.layer < c->num_hidden_layers; d.layer++) {
         char name[MODEL_NAME_LENGTH];
         sifr_unit(model, model_name(name, "layers.%d", d.layer));
-        x = block(&d, x);
+        x = family->block(&d, x);
     }
 
     sifr_unit(model, "head");
@@ -376,8 +381,13 @@ void decoder_build_named(sifr_model *model, const model_config *c, const decoder
                                            .softcap = c->logit_softcap});
 }
 
-void decoder_build_body(sifr_model *model, const model_config *config, const char *last,
-                        decoder_block block) {
+void decoder_build_named(sifr_model *model, const model_config *config, const decoder_names *names,
+                         decoder_block block) {
+    build(model, config, names, &(decoder_family){.block = block});
+}
+
+static void build_body(sifr_model *model, const model_config *config, const char *last,
+                       const decoder_family *family) {
     char embedding[64], layers[64], norm[64];
     const char *body = config->multimodal ? config->multimodal->body : "model.";
     snprintf(embedding, sizeof embedding, "%sembed_tokens.weight", body);
@@ -385,7 +395,17 @@ void decoder_build_body(sifr_model *model, const model_config *config, const cha
     snprintf(norm, sizeof norm, "%s%s", body, last);
     const decoder_names names = {
         .embedding = embedding, .layers = layers, .norm = norm, .head = "lm_head.weight"};
-    decoder_build_named(model, config, &names, block);
+    build(model, config, &names, family);
+}
+
+void decoder_build_body(sifr_model *model, const model_config *config, const char *last,
+                        decoder_block block) {
+    build_body(model, config, last, &(decoder_family){.block = block});
+}
+
+void decoder_build_family(sifr_model *model, const model_config *config,
+                          const decoder_family *family) {
+    build_body(model, config, "norm", family);
 }
 
 void decoder_build(sifr_model *model, const model_config *config, decoder_block block) {

@@ -62,6 +62,7 @@ typedef struct decoder {
     const model_config *config;
     const decoder_names *names;
     int64_t layer;
+    void *handed; /* the family's own: what layers hand to later ones; NULL: nothing */
 } decoder;
 
 typedef sifr_value (*decoder_block)(const decoder *d, sifr_value x);
@@ -74,6 +75,16 @@ void decoder_build_body(sifr_model *model, const model_config *config, const cha
                         decoder_block block);
 void decoder_build_named(sifr_model *model, const model_config *config, const decoder_names *names,
                          decoder_block block);
+
+/* The same of layers that read more than the one before them made. `before`, which may be NULL,
+ * adds units between the embedding and the first layer, and gets and returns what the embedding
+ * made. */
+typedef struct decoder_family {
+    decoder_block before, block;
+    void *handed; /* decoder.handed */
+} decoder_family;
+void decoder_build_family(sifr_model *model, const model_config *config,
+                          const decoder_family *family);
 
 /* Llama's block: a norm before each part, and its sum with what came in. */
 sifr_value decoder_plain_block(const decoder *d, sifr_value x);
@@ -96,7 +107,7 @@ typedef struct decoder_heads {
 /* self_attn.{q,k,v}_proj of a normed x; and slices of q, k and v beside each other. */
 decoder_heads decoder_project(const decoder *d, sifr_value x);
 decoder_heads decoder_split(const decoder *d, sifr_value qkv);
-/* Rotary positions, where the layer has them. */
+/* Rotary positions, where the layer has them; of keys where there are some. */
 decoder_heads decoder_rotate(const decoder *d, decoder_heads heads);
 /* Attention, with the window where the layer has one, and the product `output`,
  * "self_attn.o_proj". */
@@ -111,6 +122,8 @@ sifr_value decoder_normed_attention(const decoder *d, sifr_value x);
 /* mlp.{gate,up,down}_proj of a normed x; and with gate and up in one, mlp.gate_up_proj. */
 sifr_value decoder_mlp(const decoder *d, sifr_value x);
 sifr_value decoder_fused_mlp(const decoder *d, sifr_value x);
+/* The config's activation of `gate`, times `up`. */
+sifr_value decoder_gate(const decoder *d, sifr_value gate, sifr_value up);
 /* Without a gate: the product `up`, the activation, the product `down`. */
 sifr_value decoder_plain_mlp(const decoder *d, sifr_value x, const char *up, const char *down);
 

@@ -2,7 +2,8 @@
  * it, the dense text models: Gemma 3's block with norms that multiply by their weight, a norm of
  * values, and a number that each layer's output is multiplied by. Layers without a window have
  * heads of their own size, of which a part has rotary positions, and keys that may be the values
- * too. */
+ * too. In E2B and E4B the last layers attend to keys and values of earlier ones, and every layer
+ * has an input of its own (gemma4_inputs.h). */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/heap.h"
 #include "base/json.h"
 #include "model/architectures/gemma.h"
+#include "model/architectures/gemma4_inputs.h"
 
 /* --- its config --- */
 
@@ -176,28 +178,46 @@ static sifr_status read_rope(const model_reader *r, model_config *out) {
     return check_kind(r, &out->local_rope);
 }
 
-/* Of E2B, E4B and 26B-A4B. `inputs`: the size where it is absent. */
-static sifr_status check_parts(const model_reader *r, int64_t inputs) {
-    int64_t shared;
+/* Of 26B-A4B. */
+static sifr_status check_experts(const model_reader *r) {
     bool experts;
     BASE_TRY(model_read_bool(r, "enable_moe_block", false, &experts));
-    if (experts)
-        return model_refuse(r, "enable_moe_block",
-                            "there are no mixtures of experts, as 26B-A4B "
-                            "has them; 31B and 12B are dense");
-    BASE_TRY(model_read_int(r, "num_kv_shared_layers", NULL, 0, 0, MODEL_LIMIT_LAYERS, &shared));
-    if (shared)
-        return model_refuse(r, "num_kv_shared_layers",
-                            "every layer has keys and values of its own; E2B and E4B share them, "
-                            "31B and 12B do not");
-    BASE_TRY(model_read_int(r, "hidden_size_per_layer_input", NULL, inputs, 0, MODEL_LIMIT_WIDTH,
-                            &inputs));
-    if (!inputs) return SIFR_OK;
-    return base_fail(r->error, SIFR_USAGE,
-                     "%s: \"hidden_size_per_layer_input\" is %lld: an embedding of its own for "
-                     "each layer, as E2B and E4B have it, is not supported yet (supported: 0, as "
-                     "of 31B and 12B)",
-                     r->name, (long long)inputs);
+    if (!experts) return SIFR_OK;
+    return model_refuse(r, "enable_moe_block",
+                        "there are no mixtures of experts, as 26B-A4B has them; 31B, 12B, E4B and "
+                        "E2B are dense");
+}
+
+static const char shared_key[] = "num_kv_shared_layers";
+
+/* As transformers asks for: each type of layer that there is needs one with keys and values. */
+static sifr_status check_shared(const model_reader *r, const model_config *c) {
+    bool there[2] = {false, false}, own[2] = {false, false}; /* without a window, with one */
+    int64_t first = c->num_hidden_layers - c->shared_kv_layers;
+    for (int64_t i = 0; i < c->num_hidden_layers; i++) {
+        bool window = c->layers[i] & MODEL_LAYER_WINDOW;
+        there[window] = true;
+        own[window] |= i < first;
+    }
+    for (int i = 0; i < 2; i++) {
+        if (!there[i] || own[i]) continue;
+        return base_fail(r->error, SIFR_USAGE,
+                         "%s: \"%s\" %lld: the last layers share keys and values, and none of the "
+                         "%lld layers before them is of type %s, to share its own",
+                         r->name, shared_key, (long long)c->shared_kv_layers, (long long)first,
+                         i ? sliding : full);
+    }
+    return SIFR_OK;
+}
+
+static sifr_status read_shared(const model_reader *r, model_config *out) {
+    int64_t most = out->num_hidden_layers - 1;
+    BASE_TRY(model_read_int(r, shared_key, NULL, 0, 0, most, &out->shared_kv_layers));
+    BASE_TRY(model_read_bool(r, "use_double_wide_mlp", false, &out->wide_shared_mlp));
+    if (!out->shared_kv_layers) out->wide_shared_mlp = false;
+    if (out->wide_shared_mlp && out->intermediate_size > MODEL_LIMIT_INNER / 2)
+        return model_refuse(r, "use_double_wide_mlp", "an MLP twice as wide would be too wide");
+    return out->shared_kv_layers ? check_shared(r, out) : SIFR_OK;
 }
 
 /* "vision" sees ahead only inside of images. */
@@ -217,7 +237,7 @@ static sifr_status read(const model_reader *r, int64_t window, int64_t positions
     out->num_hidden_layers = 30, out->num_attention_heads = 8, out->num_key_value_heads = 4;
     out->max_position_embeddings = positions;
     out->attention_scale = 1;
-    BASE_TRY(check_parts(r, inputs));
+    BASE_TRY(check_experts(r));
     BASE_TRY(check_direction(r));
     BASE_TRY(decoder_read_keys(r, out));
     BASE_TRY(gemma_read(r, "hidden_activation", out));
@@ -225,6 +245,8 @@ static sifr_status read(const model_reader *r, int64_t window, int64_t positions
     BASE_TRY(read_layers(r, window, out));
     BASE_TRY(model_read_bool(r, "attention_k_eq_v", false, &out->full_keys_are_values));
     BASE_TRY(read_full_heads(r, out));
+    BASE_TRY(read_shared(r, out));
+    BASE_TRY(gemma4_read_inputs(r, inputs, out));
     return read_rope(r, out);
 }
 
@@ -238,38 +260,66 @@ static sifr_status read_unified(const model_reader *r, model_config *out) {
 
 /* --- the model --- */
 
-static sifr_value attention(const decoder *d, sifr_value x) {
+static bool shares_keys(const decoder *d) {
+    return d->layer >= d->config->num_hidden_layers - d->config->shared_kv_layers;
+}
+
+/* Of x. */
+static decoder_heads own_keys(const decoder *d, sifr_value x) {
     const model_config *c = d->config;
     int64_t width = c->hidden_size, kv = c->num_key_value_heads * c->head_dim;
     bool window = c->layers[d->layer] & MODEL_LAYER_WINDOW, biased = c->attention_bias;
-    decoder_heads h;
-    h.q = decoder_linear(d, x, "self_attn.q_proj", biased, width,
-                         c->num_attention_heads * c->head_dim);
+    decoder_heads h = {0};
     h.k = h.v = decoder_linear(d, x, "self_attn.k_proj", biased, width, kv);
     if (window || !c->full_keys_are_values)
         h.v = decoder_linear(d, x, "self_attn.v_proj", biased, width, kv);
+    return h;
+}
+
+/* v has no weight there. */
+static decoder_heads norm_heads(const decoder *d, decoder_heads h) {
+    const model_config *c = d->config;
     h.q = decoder_group_norm(d, h.q, "self_attn.q_norm", c->num_attention_heads, c->head_dim);
+    if (!h.k.id) return h;
     h.k = decoder_group_norm(d, h.k, "self_attn.k_norm", c->num_key_value_heads, c->head_dim);
     h.v = sifr_rms_norm(
         d->model,
         (sifr_norm_args){.x = h.v, .epsilon = c->norm_eps, .heads = c->num_key_value_heads});
-    return decoder_attend(d, h, "self_attn.o_proj");
+    return h;
+}
+
+static sifr_value attention(const decoder *d, sifr_value x) {
+    const model_config *c = d->config;
+    gemma4_handed *handed = d->handed;
+    decoder_heads h = {0}, *kept = &handed->kept[(c->layers[d->layer] & MODEL_LAYER_WINDOW) != 0];
+    sifr_value q = decoder_linear(d, x, "self_attn.q_proj", c->attention_bias, c->hidden_size,
+                                  c->num_attention_heads * c->head_dim);
+    if (!shares_keys(d)) h = own_keys(d, x);
+    h.q = q;
+    h = decoder_rotate(d, norm_heads(d, h));
+    if (shares_keys(d))
+        h.k = kept->k, h.v = kept->v;
+    else
+        *kept = h;
+    return decoder_attend_rotated(d, h, "self_attn.o_proj");
 }
 
 static sifr_value block(const decoder *d, sifr_value x) {
-    model_config own = *d->config; /* with this layer's heads */
-    decoder at = {d->model, &own, d->names, d->layer};
+    model_config own = *d->config; /* with this layer's heads and width */
+    decoder at = {d->model, &own, d->names, d->layer, d->handed};
     char name[MODEL_NAME_LENGTH];
     bool window = own.layers[d->layer] & MODEL_LAYER_WINDOW;
     if (!window && own.full_head_dim)
         own.head_dim = own.full_head_dim, own.num_key_value_heads = own.full_kv_heads;
-    sifr_value y = gemma_block(&at, x, attention);
+    if (shares_keys(d) && own.wide_shared_mlp) own.intermediate_size *= 2;
+    sifr_value y = gemma4_add_input(&at, gemma_block(&at, x, attention));
     snprintf(name, sizeof name, "%s.%lld.layer_scalar", d->names->layers, (long long)d->layer);
     return sifr_scale_by(d->model, y, sifr_weight_vector(d->model, name, 1, SIFR_INIT_ONE));
 }
 
 static void build(sifr_model *model, const model_config *config) {
-    decoder_build(model, config, block);
+    gemma4_handed handed = {0};
+    decoder_build_family(model, config, &(decoder_family){gemma4_make_inputs, block, &handed});
 }
 
 static const char *const read_keys[] = {"final_logit_softcapping", "sliding_window", "layer_types",
