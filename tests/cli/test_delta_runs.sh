@@ -1,7 +1,7 @@
 # Layers of linear attention (the gated delta rule) through the program: prompts that share a
 # beginning, one after the other in one slot and several at a time, give the texts that each gives
-# alone; adapters train and merge; a target that is no product is refused, and so is GGUF; released
-# sizes are planned by name.
+# alone; adapters train and merge; a target that is no product is refused, and so is GGUF of heads
+# of two sizes; released sizes are planned by name.
 . "$SOURCE/tests/support/expect.sh"
 cat >config.json <<'J'
 {"model_type": "qwen3_5_text", "architectures": ["Qwen3_5ForCausalLM"], "vocab_size": 320,
@@ -53,7 +53,7 @@ adapters '["conv1d"]'
 expect 2 "$SIFR" train --config lora.json --data store --model m --threads 1 --output other
 grep -q 'conv1d' err || fail "not said: $(cat err)"
 expect 2 "$SIFR" export m model.gguf --format gguf
-grep -q 'qwen3_5_text' err || fail "not said: $(cat err)"
+grep -q '"linear_value_head_dim" is 10; llama.cpp' err || fail "not said: $(cat err)"
 
 # --- released sizes ---
 cat >plan.json <<'J'

@@ -35,6 +35,7 @@ grep -q -- '--text-model is for --format hf' err || fail "$(cat err)"
 
 wrap() { # PLAIN TYPE CLASS TEXT_TYPE
     local from=$SOURCE/tests/golden/gguf/$1 tied
+    [ ! -d "$1" ] || from=$1
     rm -rf wrapped plain
     mkdir wrapped plain
     cp -r "$from" plain/model
@@ -57,6 +58,13 @@ wrap qwen3 qwen3_vl Qwen3VLForConditionalGeneration qwen3_vl_text false
 wrap gemma3 gemma3 Gemma3ForConditionalGeneration gemma3_text true
 wrap gemma4 gemma4 Gemma4ForConditionalGeneration gemma4_text true
 wrap ministral3 mistral3 Mistral3ForConditionalGeneration ministral3 false
+wrap lfm2 lfm2_vl Lfm2VlForConditionalGeneration lfm2 true
+# Sections of rotary positions, which text does not need, are llama.cpp's for images.
+cp -r "$SOURCE/tests/golden/gguf/qwen3_5" sections
+chmod -R u+w sections
+sed -i 's/^ *10$/9/' sections/config.json
+grep -q '^9$' sections/config.json || fail "$(cat sections/config.json)"
+wrap sections qwen3_5 Qwen3_5ForConditionalGeneration qwen3_5_text false
 
 # Ids that are never drawn, which Gemma 4 12B alone has.
 cp -r "$SOURCE/tests/golden/gguf/gemma4" unified

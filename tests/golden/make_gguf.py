@@ -192,6 +192,7 @@ import conversion.base
 conversion.base.ModelBase.load_hparams = staticmethod(filled)
 {departures}
 sys.argv = ["convert_hf_to_gguf.py", {folder!r}, "--outfile", {out!r}, "--outtype", {kind!r}]
+sys.argv += {more!r}
 import runpy
 runpy.run_path({root!r} + "/convert_hf_to_gguf.py", run_name="__main__")
 """
@@ -254,7 +255,8 @@ def convert(name, kind, pre):
     folder = os.path.join(here, name)
     with tempfile.TemporaryDirectory() as scratch:
         out = os.path.join(scratch, "theirs.gguf")
-        code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre,
+        more = ["--no-mtp"] if name == "qwen3_5" else []
+        code = CONVERT.format(root=llama_cpp, folder=folder, out=out, kind=kind, pre=pre, more=more,
                               departures=DEPARTURES.format(folder=folder))
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         if done.returncode:
@@ -470,9 +472,31 @@ shown.add_special_tokens(["<|tool_call>", "<turn|>"])
 save("gemma4", gemma4, shown, {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>",
                                "additional_special_tokens": ["<|tool_call>", "<turn|>"],
                                "tokenizer_class": "GemmaTokenizer"}, torch.bfloat16)
+family("lfm2", "Lfm2", num_key_value_heads=2, num_hidden_layers=3, pad_token_id=0,
+       layer_types=["conv", "full_attention", "conv"], block_multiple_of=8, conv_L_cache=3)
+# Value heads of a key head: two, so that their order matters.
+torch.manual_seed(35)
+qwen35 = transformers.Qwen3_5ForCausalLM(transformers.Qwen3_5TextConfig(
+    vocab_size=293, hidden_size=16, intermediate_size=24, num_hidden_layers=4,
+    num_attention_heads=2, num_key_value_heads=1, head_dim=32, max_position_embeddings=96,
+    linear_conv_kernel_dim=4, linear_key_head_dim=6, linear_value_head_dim=6,
+    linear_num_key_heads=2, linear_num_value_heads=4, bos_token_id=1, eos_token_id=2,
+    rope_parameters={"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.25,
+                     "mrope_interleaved": True, "mrope_section": [11, 11, 10]}))
+marks = Tokenizer(models.BPE())
+marks.normalizer = normalizers.NFC()
+marks.pre_tokenizer = pre_tokenizers.Sequence([
+    pre_tokenizers.Split(Regex(transformers.models.qwen3_5.tokenization_qwen3_5.PRETOKENIZE_REGEX),
+                         "isolated"),
+    pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+marks.decoder = decoders.ByteLevel()
+marks.train_from_iterator(TEXT[:1], trainers.BpeTrainer(
+    vocab_size=290, special_tokens=[end], show_progress=False,
+    initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+save("qwen3_5", qwen35, marks, small_config, torch.bfloat16)
 FAMILIES = ["phi3", "phi4", "mistral", "qwen2", "qwen3", "smollm3", "granite", "olmo2", "olmo3",
             "glm4", "ministral3", "starcoder2", "gpt_neox", "gemma", "gemma2", "gemma3",
-            "gemma-json", "added", "gemma4"]
+            "gemma-json", "added", "gemma4", "lfm2"]
 
 for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
                          ("Llama-3.2-tiny-Instruct", "llama-bpe", ("f32", "f16", "bf16", "q8_0")),
@@ -481,3 +505,5 @@ for name, pre, kinds in (("tiny-gpt2", "gpt-2", ("f16", "q8_0")),
         convert(name, kind, pre)
 for name in FAMILIES:
     convert(name, "f16", "gpt-2")
+for kind in "f16", "q8_0":
+    convert("qwen3_5", kind, "qwen35")

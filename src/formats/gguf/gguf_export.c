@@ -1,6 +1,7 @@
 #include "formats/gguf/gguf_export.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "formats/gguf/gguf_family.h"
 #include "formats/gguf/gguf_general.h"
 #include "formats/gguf/gguf_limits.h"
+#include "formats/gguf/gguf_linear.h"
 #include "formats/gguf/gguf_rope.h"
 #include "formats/gguf/gguf_vocab.h"
 #include "formats/multimodal.h"
@@ -40,6 +42,7 @@ typedef struct gguf_source {
     const float *values;
     formats_gguf_change change;
     int64_t heads;
+    formats_gguf_heads linear;
 } gguf_source;
 
 typedef struct gguf_job {
@@ -106,14 +109,26 @@ static int64_t source_row(const gguf_source *s, int64_t row, int64_t rows) {
         return turned(row, rows, s->heads);
     case FORMATS_GGUF_HEAD_ROWS:
         return gathered(row, rows, s->heads);
+    case FORMATS_GGUF_VALUE_ROWS:
+    case FORMATS_GGUF_VALUE_VECTOR:
+    case FORMATS_GGUF_DECAY:
+    case FORMATS_GGUF_QKV_ROWS:
+    case FORMATS_GGUF_QKV_KERNEL:
+        return formats_gguf_value_row(&s->linear, row, rows);
     default:
         return row;
     }
 }
 
-/* In the type of the folder, fp32 or fp16, as the converter adds. */
-static float plus_one(float value, base_dtype dtype) {
-    return dtype == BASE_FP16 ? base_half_to_float(base_half_from_float(value + 1)) : value + 1;
+/* In the type of the folder, fp32 or fp16, as the converter computes. */
+static float changed(const gguf_source *s, float value) {
+    if (s->change == FORMATS_GGUF_PLUS_ONE)
+        value += 1;
+    else if (s->change == FORMATS_GGUF_DECAY)
+        value = -(float)exp((double)value);
+    else
+        return value;
+    return s->tensor->dtype == BASE_FP16 ? base_half_to_float(base_half_from_float(value)) : value;
 }
 
 static void give_row(void *user, size_t position, int64_t row, float *out) {
@@ -130,13 +145,18 @@ static void give_row(void *user, size_t position, int64_t row, float *out) {
     for (int64_t c = 0; c < columns; c++) {
         int64_t at = from * columns + c;
         if (s->change == FORMATS_GGUF_TRANSPOSED) at = c * rows + row;
+        if (s->change == FORMATS_GGUF_VALUE_COLUMNS)
+            at = from * columns + formats_gguf_value_row(&s->linear, c, columns);
         if (to->rank == 1) at = source_row(s, c, columns);
-        out[c] = load(s->tensor, at);
-        if (s->change == FORMATS_GGUF_PLUS_ONE) out[c] = plus_one(out[c], s->tensor->dtype);
+        out[c] = changed(s, load(s->tensor, at));
     }
 }
 
 /* --- the list of tensors --- */
+
+static bool is_kernel(formats_gguf_change change) {
+    return change == FORMATS_GGUF_KERNEL || change == FORMATS_GGUF_QKV_KERNEL;
+}
 
 static formats_gguf_type type_of(const gguf_job *job, const formats_gguf_tensor *t,
                                  formats_gguf_change change) {
@@ -145,7 +165,8 @@ static formats_gguf_type type_of(const gguf_job *job, const formats_gguf_tensor 
     bool is_norm = length >= sizeof norm && !strcmp(t->name + length - (sizeof norm - 1), norm);
     bool is_weight =
         length >= sizeof weight && !strcmp(t->name + length - (sizeof weight - 1), weight);
-    if (t->rank <= 1 || is_norm || !is_weight || change == FORMATS_GGUF_POSITIONS)
+    if (t->rank <= 1 || is_norm || !is_weight || change == FORMATS_GGUF_POSITIONS ||
+        is_kernel(change))
         return FORMATS_GGUF_F32;
     if (job->type == FORMATS_GGUF_Q8_0 && t->shape[t->rank - 1] % FORMATS_GGUF_BLOCK != 0)
         return FORMATS_GGUF_F16;
@@ -163,6 +184,17 @@ static sifr_status check_heads(const gguf_job *job, const formats_tensor *from, 
         return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: tensor %.200s: its rows are no %lld heads",
                      job->folder, from->name, (long long)s->heads);
+}
+
+/* The shape of a kernel that belongs to each column alone. */
+static sifr_status take_kernel(const gguf_job *job, const formats_tensor *from,
+                               formats_gguf_tensor *t, sifr_error *error) {
+    if (from->rank != 3 || from->shape[1] != 1)
+        return base_fail(error, SIFR_USAGE, "%s: tensor %.200s is not of shape [columns, 1, taps]",
+                         job->folder, from->name);
+    t->rank = 2;
+    t->shape[1] = from->shape[2];
+    return SIFR_OK;
 }
 
 static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_error *error) {
@@ -194,7 +226,11 @@ static sifr_status add_tensor(gguf_job *job, const formats_tensor *from, sifr_er
     } else if (s->change == FORMATS_GGUF_QUERY_ROWS || s->change == FORMATS_GGUF_KEY_ROWS ||
                s->change == FORMATS_GGUF_HEAD_ROWS) {
         BASE_TRY(check_heads(job, from, s, error));
+    } else if (s->change >= FORMATS_GGUF_VALUE_ROWS) {
+        BASE_TRY(
+            formats_gguf_value_heads(job->config, job->folder, s->change, from, &s->linear, error));
     }
+    if (is_kernel(s->change)) BASE_TRY(take_kernel(job, from, t, error));
     t->type = type_of(job, t, s->change);
     job->parameters += from->elements;
     job->count++;
@@ -316,10 +352,11 @@ static sifr_status take_text(gguf_job *job, sifr_error *error) {
         formats_multimodal_find(json_string_value(json_object_get(whole, "model_type")));
     if (!kind) return SIFR_OK;
     BASE_TRY(formats_multimodal_text(kind, whole, job->config_path, &text, error));
-    json_decref(whole);
     job->files.config = text;
     job->beside = true;
-    return SIFR_OK;
+    sifr_status status = formats_gguf_keep_sections(whole, text, error);
+    json_decref(whole);
+    return status;
 }
 
 static sifr_status read_config(gguf_job *job, sifr_error *error) {

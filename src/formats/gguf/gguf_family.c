@@ -234,6 +234,39 @@ static const formats_gguf_family families[] = {
          "\"num_key_value_heads\": 4, \"sliding_window\": 4096, \"rope_local_base_freq\": 10000.0}",
      .vocab = FORMATS_GGUF_GEMMA2,
      .keys = formats_gguf_gemma3_keys},
+    {.model_type = "lfm2",
+     .architecture = "Lfm2ForCausalLM",
+     .name = "lfm2",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_lfm2_names,
+     .layer_names = formats_gguf_lfm2_layer,
+     .defaults =
+         "{\"vocab_size\": 65536, \"hidden_size\": 2560, \"intermediate_size\": 12288, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 32, \"num_key_value_heads\": 8, "
+         "\"max_position_embeddings\": 128000, \"norm_eps\": 1e-05, \"rope_theta\": 1000000.0, "
+         "\"conv_L_cache\": 3, \"block_multiple_of\": 256, \"block_ffn_dim_multiplier\": 1.0, "
+         "\"block_auto_adjust_ff_dim\": true}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .attends_in_some = true,
+     .keys = formats_gguf_lfm2_keys},
+    {.model_type = "qwen3_5_text",
+     .architecture = "Qwen3_5ForCausalLM",
+     .name = "qwen35",
+     .prefix = "model.",
+     .layers = "layers.",
+     .names = formats_gguf_qwen35_names,
+     .layer_names = formats_gguf_qwen35_layer,
+     .defaults =
+         "{\"vocab_size\": 248320, \"hidden_size\": 4096, \"intermediate_size\": 12288, "
+         "\"num_hidden_layers\": 32, \"num_attention_heads\": 16, \"num_key_value_heads\": 4, "
+         "\"head_dim\": 256, \"max_position_embeddings\": 32768, \"rms_norm_eps\": 1e-06, "
+         "\"rope_theta\": 10000.0, \"full_attention_interval\": 4, "
+         "\"linear_conv_kernel_dim\": 4, \"linear_key_head_dim\": 128, "
+         "\"linear_value_head_dim\": 128, \"linear_num_key_heads\": 16, "
+         "\"linear_num_value_heads\": 32}",
+     .vocab = FORMATS_GGUF_BYTE_LEVEL,
+     .keys = formats_gguf_qwen35_keys},
 #define GEMMA4(type, class, window, positions)                                                     \
     {                                                                                              \
         .model_type = type, .architecture = class, .name = "gemma4", .prefix = "model.",           \
@@ -290,8 +323,10 @@ static const formats_gguf_name *find_rule(const formats_gguf_name *rules, const 
         const char *rest = after(part, rules->from);
         if (!rest || (*rest && strcmp(rest, ".weight") != 0 && strcmp(rest, ".bias") != 0))
             continue;
-        bool bare =
-            rules->change == FORMATS_GGUF_LEFT_OUT || rules->change == FORMATS_GGUF_WITHOUT_SUFFIX;
+        bool bare = rules->change == FORMATS_GGUF_LEFT_OUT ||
+                    rules->change == FORMATS_GGUF_WITHOUT_SUFFIX ||
+                    rules->change == FORMATS_GGUF_VALUE_VECTOR ||
+                    rules->change == FORMATS_GGUF_DECAY;
         if (*rest == 0 && !bare) continue;
         *suffix = rest;
         return rules;

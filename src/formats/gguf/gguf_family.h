@@ -17,6 +17,15 @@ typedef enum formats_gguf_change {
     FORMATS_GGUF_PLUS_ONE,       /* a norm that multiplies by 1 + w */
     FORMATS_GGUF_POSITIONS,      /* a table of positions, which stays fp32 */
     FORMATS_GGUF_WITHOUT_SUFFIX, /* a tensor whose name has no ".weight" */
+    FORMATS_GGUF_KERNEL,         /* [columns, 1, taps] to [columns, taps], which stays fp32 */
+    /* Linear attention: transformers has the value heads of a key head beside each other, llama.cpp
+     * the first of each key head, then the second of each. */
+    FORMATS_GGUF_VALUE_ROWS,
+    FORMATS_GGUF_VALUE_VECTOR, /* the same; the name has no ".weight" */
+    FORMATS_GGUF_DECAY,        /* A_log, likewise: -exp of it */
+    FORMATS_GGUF_VALUE_COLUMNS,
+    FORMATS_GGUF_QKV_ROWS,   /* rows of values behind those of queries and keys */
+    FORMATS_GGUF_QKV_KERNEL, /* a kernel of such columns */
     FORMATS_GGUF_LEFT_OUT
 } formats_gguf_change;
 
@@ -40,8 +49,9 @@ struct formats_gguf_family {
     const formats_gguf_name *names, *layer_names; /* each ends with a NULL */
     const char *defaults;                         /* of config.json: a JSON object */
     formats_gguf_vocab_kind vocab;
-    bool fills_head_dim; /* transformers writes a "head_dim" where there is none */
-    bool no_file_type;   /* the converter writes none */
+    bool attends_in_some; /* of its layers, by "layer_types", which is complete */
+    bool fills_head_dim;  /* transformers writes a "head_dim" where there is none */
+    bool no_file_type;    /* the converter writes none */
     formats_gguf_keys *keys;
 };
 

@@ -190,11 +190,30 @@ static const key_pair common_wholes[] = {{"num_hidden_layers", "block_count"},
                                          {"hidden_size", "embedding_length"},
                                          {"intermediate_size", "feed_forward_length"},
                                          {"num_attention_heads", "attention.head_count"},
-                                         {"num_key_value_heads", "attention.head_count_kv"},
                                          {NULL, NULL}};
 
 static const key_pair head_sizes[] = {
     {"head_dim", "attention.key_length"}, {"head_dim", "attention.value_length"}, {NULL, NULL}};
+
+/* Layers with a convolution in place of attention have no heads. */
+static sifr_status add_key_heads(const formats_gguf_family *f, const json_t *config,
+                                 formats_gguf_meta *meta, const char *where, sifr_error *error) {
+    const json_t *types = json_object_get(config, "layer_types"), *type;
+    int64_t heads;
+    size_t i;
+    char key[96];
+    if (!f->attends_in_some)
+        return add_whole(f, config, "num_key_value_heads", "attention.head_count_kv", meta, where,
+                         error);
+    BASE_TRY(base_json_int(config, "num_key_value_heads", 0, &heads, where, error));
+    formats_gguf_add_array(meta, key_of(f, "attention.head_count_kv", key), FORMATS_GGUF_I32,
+                           json_array_size(types));
+    json_array_foreach(types, i, type) {
+        const char *name = json_string_value(type);
+        formats_gguf_item_i32(meta, name && !strcmp(name, "conv") ? 0 : (int32_t)heads);
+    }
+    return SIFR_OK;
+}
 
 /* The keys that most families have and no others. */
 sifr_status formats_gguf_plain_keys(const formats_gguf_family *f, json_t *config,
@@ -203,6 +222,7 @@ sifr_status formats_gguf_plain_keys(const formats_gguf_family *f, json_t *config
                                      {"norm_epsilon", "attention.layer_norm_epsilon"}};
     BASE_TRY(complete(f, config, where, error));
     BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(add_key_heads(f, config, meta, where, error));
     BASE_TRY(rope_keys(f, json_object_get(config, "rope_parameters"), meta, where, error));
     for (int i = 0; i < 2; i++) {
         if (json_object_get(config, norms[i].from))
@@ -333,6 +353,7 @@ sifr_status formats_gguf_gemma_keys(const formats_gguf_family *f, json_t *config
                                     formats_gguf_meta *meta, const char *where, sifr_error *error) {
     BASE_TRY(complete(f, config, where, error));
     BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(add_key_heads(f, config, meta, where, error));
     BASE_TRY(add_wholes(f, config, head_sizes, meta, where, error));
     BASE_TRY(other_rope_keys(f, config, meta, where, error));
     return add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
@@ -554,6 +575,7 @@ sifr_status formats_gguf_phi3_keys(const formats_gguf_family *f, json_t *config,
     if (!json_is_integer(json_object_get(config, "sliding_window")))
         json_object_set_new(config, "sliding_window", json_integer(0));
     BASE_TRY(add_wholes(f, config, common_wholes, meta, where, error));
+    BASE_TRY(add_key_heads(f, config, meta, where, error));
     BASE_TRY(add_wholes(f, config, more, meta, where, error));
     BASE_TRY(add_real(f, config, "rms_norm_eps", "attention.layer_norm_rms_epsilon", meta, where,
                       error));

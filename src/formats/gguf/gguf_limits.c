@@ -29,6 +29,8 @@ static const gguf_limits rows[] = {
     {"qwen3", .own_heads = true, .tied = true},
     {"glm4", .own_heads = true, .tied = true},
     {"olmo2", .windows = true},
+    {"lfm2", .tied = true},
+    {"qwen35", .own_heads = true, .tied = true},
     {"starcoder2", .all_biases = true, .tied = true, .gelu = true},
     {"gptneox", .all_biases = true, .gelu = true},
     {"phi3", .tied = true},

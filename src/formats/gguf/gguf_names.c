@@ -154,3 +154,56 @@ const formats_gguf_name formats_gguf_gemma4_layer[] = {
     {"layer_scalar", "layer_output_scale.weight", FORMATS_GGUF_WITHOUT_SUFFIX},
     END,
 };
+
+const formats_gguf_name formats_gguf_lfm2_names[] = {
+    SAME("embed_tokens", "token_embd"),
+    SAME("embedding_norm", "token_embd_norm"), /* the norm before the head, by this name */
+    SAME("lm_head", "output"),
+    END,
+};
+
+const formats_gguf_name formats_gguf_lfm2_layer[] = {
+    SAME("self_attn.q_proj", "attn_q"),
+    SAME("self_attn.k_proj", "attn_k"),
+    SAME("self_attn.v_proj", "attn_v"),
+    SAME("self_attn.out_proj", "attn_output"),
+    SAME("self_attn.q_layernorm", "attn_q_norm"),
+    SAME("self_attn.k_layernorm", "attn_k_norm"),
+    {"conv.conv", "shortconv.conv", FORMATS_GGUF_KERNEL},
+    SAME("conv.in_proj", "shortconv.in_proj"),
+    SAME("conv.out_proj", "shortconv.out_proj"),
+    SAME("operator_norm", "attn_norm"),
+    SAME("ffn_norm", "ffn_norm"),
+    SAME("feed_forward.w1", "ffn_gate"),
+    SAME("feed_forward.w3", "ffn_up"),
+    SAME("feed_forward.w2", "ffn_down"),
+    ROTATION,
+    END,
+};
+
+const formats_gguf_name formats_gguf_qwen35_names[] = {
+    SAME("embed_tokens", "token_embd"),
+    {"norm", "output_norm", FORMATS_GGUF_PLUS_ONE},
+    SAME("lm_head", "output"),
+    END,
+};
+
+const formats_gguf_name formats_gguf_qwen35_layer[] = {
+    ATTENTION,
+    {"self_attn.q_norm", "attn_q_norm", FORMATS_GGUF_PLUS_ONE},
+    {"self_attn.k_norm", "attn_k_norm", FORMATS_GGUF_PLUS_ONE},
+    {"input_layernorm", "attn_norm", FORMATS_GGUF_PLUS_ONE},
+    {"post_attention_layernorm", "post_attention_norm", FORMATS_GGUF_PLUS_ONE},
+    {"linear_attn.in_proj_qkv", "attn_qkv", FORMATS_GGUF_QKV_ROWS},
+    {"linear_attn.in_proj_z", "attn_gate", FORMATS_GGUF_VALUE_ROWS},
+    {"linear_attn.in_proj_a", "ssm_alpha", FORMATS_GGUF_VALUE_ROWS},
+    {"linear_attn.in_proj_b", "ssm_beta", FORMATS_GGUF_VALUE_ROWS},
+    {"linear_attn.conv1d", "ssm_conv1d", FORMATS_GGUF_QKV_KERNEL},
+    {"linear_attn.dt_bias", "ssm_dt.bias", FORMATS_GGUF_VALUE_VECTOR},
+    {"linear_attn.A_log", "ssm_a", FORMATS_GGUF_DECAY},
+    SAME("linear_attn.norm", "ssm_norm"), /* multiplies by its weight */
+    {"linear_attn.out_proj", "ssm_out", FORMATS_GGUF_VALUE_COLUMNS},
+    GATED_MLP,
+    ROTATION,
+    END,
+};

@@ -73,6 +73,9 @@ static const char *name_of_pattern(const char *pattern) {
         {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
          " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
          "qwen2"},
+        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
+         " ?[^\\s\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
+         "qwen35"},
     };
     for (size_t i = 0; pattern && i < sizeof patterns / sizeof *patterns; i++) {
         if (strcmp(pattern, patterns[i].digest) == 0) return patterns[i].name;

@@ -160,7 +160,8 @@ static sifr_status add_byte_level(const formats_gguf_files *files,
     const char *pre;
     BASE_TRY(formats_gguf_pre(files, log, &pre, error));
     /* Of the names that patterns have; of others llama.cpp's choice is not known here, and said. */
-    *bos_default = strcmp(pre, "gpt-2") != 0 && strcmp(pre, "qwen2") != 0;
+    *bos_default =
+        strcmp(pre, "gpt-2") != 0 && strcmp(pre, "qwen2") != 0 && strcmp(pre, "qwen35") != 0;
     BASE_TRY(formats_gguf_add_tokens(tokens, files->folder, "gpt2", pre, false, meta, error));
     return add_merges(files, meta, error);
 }
