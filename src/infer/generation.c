@@ -9,6 +9,7 @@
 #include "base/heap.h"
 #include "base/random.h"
 #include "data/stream/tokenise.h"
+#include "infer/shared_prompt.h"
 #include "model/registry.h"
 
 enum { NEW_TOKENS = 128 };
@@ -48,6 +49,7 @@ void infer_generation_stop(infer_generation *g) {
     free(g->running);
     free(g->logits);
     free(g->order);
+    infer_shared_close(g);
     infer_free(g->inference);
     g->cached = NULL;
     g->next = g->positions = g->order = NULL;
@@ -149,7 +151,8 @@ static sifr_status take_slots(infer_generation *g, int64_t slots, sifr_error *er
     BASE_TRY(base_alloc(count, sizeof *g->positions, &g->positions, error));
     BASE_TRY(base_alloc(count, sizeof *g->running, &g->running, error));
     BASE_TRY(base_alloc(count, (size_t)g->words * sizeof *g->logits, &g->logits, error));
-    return base_alloc((size_t)g->words, sizeof *g->order, &g->order, error);
+    BASE_TRY(base_alloc((size_t)g->words, sizeof *g->order, &g->order, error));
+    return infer_shared_open(g, error);
 }
 
 sifr_status infer_generation_start(infer_generation *g, int64_t slots, int64_t chunk, int64_t cache,
@@ -168,6 +171,7 @@ sifr_status infer_generation_start(infer_generation *g, int64_t slots, int64_t c
                  "%lld tokens are more than the %lld positions that %s was trained with",
                  (long long)cache, (long long)g->model.folder.config.max_position_embeddings,
                  g->name);
+    g->chunk = chunk;
     return take_slots(g, slots, error);
 }
 
@@ -265,22 +269,6 @@ static sifr_status hand_on(infer_sequence *q, size_t end, sifr_error *error) {
     return q->take(q->user, q->text.bytes + from, end - from, error);
 }
 
-/* Puts the ids of the prompt into the cache, behind those at its beginning that it has. The last
- * one is computed in any case: its logits are wanted. */
-static sifr_status fill_cache(infer_generation *g, const infer_sequence *q, sifr_error *error) {
-    text_tokenizer_ids *cached = &g->cached[q->slot];
-    size_t same = 0, had = cached->count;
-    if (q->ids.count < had) had = 0; /* some rotary frequencies are those of the longer text */
-    while (same < had && same + 1 < q->ids.count && cached->ids[same] == q->ids.ids[same]) same++;
-    /* A state is that of all tokens so far, and cannot go back to an earlier one. */
-    if (same < had && model_keeps_state(g->model.folder.model)) same = 0;
-    cached->count = 0; /* if this fails */
-    BASE_TRY(infer_append(g->inference, q->slot, q->ids.ids + same, (int64_t)(q->ids.count - same),
-                          (int64_t)same, g->logits + q->slot * g->words, error));
-    for (size_t i = 0; i < q->ids.count; i++) BASE_TRY(push_id(cached, q->ids.ids[i], error));
-    return SIFR_OK;
-}
-
 static sifr_status finish(infer_sequence *q, sifr_error *error) {
     q->done = true;
     if (q->end != INFER_END_STOP) BASE_TRY(text_tokenizer_stream_end(&q->stream, &q->text, error));
@@ -311,7 +299,7 @@ static sifr_status begin(infer_generation *g, infer_sequence *q, sifr_error *err
     q->end = INFER_END_LENGTH;
     q->done = false;
     if (q->left < 1) return finish(q, error);
-    BASE_TRY(fill_cache(g, q, error));
+    BASE_TRY(infer_shared_fill(g, q, error));
     return take_token(g, q, error);
 }
 

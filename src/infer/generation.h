@@ -35,6 +35,13 @@ typedef struct infer_sequence {
 
 void infer_sequence_free(infer_sequence *sequence);
 
+/* A state behind some ids (shared_prompt.h). */
+typedef struct infer_kept {
+    text_tokenizer_ids ids; /* none: it holds nothing */
+    char *state;
+} infer_kept;
+enum { INFER_KEPT = 2 };
+
 typedef struct infer_generation {
     const char *name; /* of the model, in messages */
     sifr_log log;
@@ -56,6 +63,10 @@ typedef struct infer_generation {
     text_tokenizer_ids *cached; /* [slots]: those whose keys and values the cache has */
     int32_t *next, *positions;  /* [slots]: of a token of each */
     infer_sequence **running;   /* [slots]: NULL where a slot is empty */
+    int64_t chunk, computed;    /* tokens of a chunk of a prompt; those of prompts so far */
+    int64_t state_bytes;        /* of a sequence; 0: the model has no state */
+    infer_kept kept[INFER_KEPT];
+    float *kept_logits; /* [words] */
 } infer_generation;
 
 /* Opens the model's files and settings. Close with infer_generation_close also after an error. */
@@ -89,8 +100,7 @@ typedef struct infer_watch {
 } infer_watch;
 
 /* Continues `count` texts by at most `left` tokens each: they begin in order, each in the first
- * slot that is free. What the slot's cache already has of a prompt is not computed again. `watch`
- * may be NULL. */
+ * slot that is free. What is cached of a prompt is not computed again. `watch` may be NULL. */
 sifr_status infer_generation_run(infer_generation *g, infer_sequence *const *texts, size_t count,
                                  const infer_watch *watch, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
 #include "engine/state/convert.h"
@@ -58,6 +59,10 @@ static bool has_varying_angles(const sifr_model *model) {
         if (model->tables[t].rule && model_rope_varies(model->tables[t].rule)) return true;
     }
     return false;
+}
+
+bool infer_angles_vary(const infer_inference *i) {
+    return has_varying_angles(i->model);
 }
 
 static sifr_status prepare_prompts(infer_inference *i, sifr_error *error) {
@@ -292,4 +297,62 @@ sifr_status infer_advance(infer_inference *i, const int32_t *tokens, const int32
                         sequences * (int64_t)sizeof *positions, error));
     BASE_TRY(run(i->executor, i->schedule, &(sifr_batch){.tokens = tokens}, &result, error));
     return engine_get_logits(i->executor, i->schedule, i->pieces, sequences, out, error);
+}
+
+/* --- what is cached of a sequence --- */
+
+/* Bytes of a sequence in cache `c`; 0: there is none, or it is not of the kind. */
+static int64_t cache_bytes(const infer_inference *i, size_t c, bool state) {
+    const plan_schedule *s = i->schedule;
+    bool is_state = i->model->nodes[c / 2].op->state != NULL;
+    if (s->caches[c] < 0 || is_state != state) return 0;
+    return s->buffers[s->caches[c]].bytes / i->options.sequences;
+}
+
+sifr_status infer_copy_rows(const infer_inference *i, int64_t from, int64_t to, int64_t count,
+                            sifr_error *error) {
+    char piece[LOAD_PIECE];
+    base_assert(from != to && count <= i->options.cache_length);
+    for (size_t c = 0; c < 2 * i->model->node_count; c++) {
+        int64_t each = cache_bytes(i, c, false), bytes = each / i->options.cache_length * count;
+        int32_t buffer = i->schedule->caches[c];
+        for (int64_t at = 0; at < bytes; at += LOAD_PIECE) {
+            int64_t size = base_min_i64(LOAD_PIECE, bytes - at);
+            BASE_TRY(engine_get(i->executor, buffer, from * each + at, piece, size, error));
+            BASE_TRY(engine_set(i->executor, buffer, to * each + at, piece, size, error));
+        }
+    }
+    return SIFR_OK;
+}
+
+int64_t infer_state_bytes(const infer_inference *i) {
+    int64_t bytes = 0;
+    for (size_t c = 0; c < 2 * i->model->node_count; c++) bytes += cache_bytes(i, c, true);
+    return bytes;
+}
+
+sifr_status infer_get_state(const infer_inference *i, int64_t sequence, void *out,
+                            sifr_error *error) {
+    char *to = out;
+    for (size_t c = 0; c < 2 * i->model->node_count; c++) {
+        int64_t bytes = cache_bytes(i, c, true);
+        if (!bytes) continue;
+        BASE_TRY(
+            engine_get(i->executor, i->schedule->caches[c], sequence * bytes, to, bytes, error));
+        to += bytes;
+    }
+    return SIFR_OK;
+}
+
+sifr_status infer_set_state(const infer_inference *i, int64_t sequence, const void *from,
+                            sifr_error *error) {
+    const char *at = from;
+    for (size_t c = 0; c < 2 * i->model->node_count; c++) {
+        int64_t bytes = cache_bytes(i, c, true);
+        if (!bytes) continue;
+        BASE_TRY(
+            engine_set(i->executor, i->schedule->caches[c], sequence * bytes, at, bytes, error));
+        at += bytes;
+    }
+    return SIFR_OK;
 }

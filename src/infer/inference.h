@@ -60,6 +60,21 @@ sifr_status infer_append(infer_inference *inference, int64_t sequence, const int
 sifr_status infer_advance(infer_inference *inference, const int32_t *tokens,
                           const int32_t *positions, float *out, sifr_error *error) SIFR_MUST_CHECK;
 
+/* PLAN_GENERATE: what is cached of a sequence. `rows`: the keys and values of its first `count`
+ * positions, copied to another one. A state, of the gated delta rule or of a short convolution, is
+ * that of all tokens so far: it is copied whole, to and from infer_state_bytes bytes of the caller.
+ * A sequence that has both may go on behind these positions. */
+sifr_status infer_copy_rows(const infer_inference *inference, int64_t from, int64_t to,
+                            int64_t count, sifr_error *error) SIFR_MUST_CHECK;
+int64_t infer_state_bytes(const infer_inference *inference); /* of a sequence; 0: it has no state */
+sifr_status infer_get_state(const infer_inference *inference, int64_t sequence, void *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
+sifr_status infer_set_state(const infer_inference *inference, int64_t sequence, const void *from,
+                            sifr_error *error) SIFR_MUST_CHECK;
+
+/* Rotary angles depend on a sequence's length, so what is cached of a longer one is of no use. */
+bool infer_angles_vary(const infer_inference *inference);
+
 int64_t infer_words(const infer_inference *inference); /* rows of the head */
 
 /* How a token is chosen; the filters act in transformers' order, and neutral values leave one out.

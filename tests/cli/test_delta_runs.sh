@@ -30,6 +30,10 @@ done <prompts
 [ "$(sort -u alone | wc -l)" = 5 ] || fail "the texts do not depend on the prompts"
 cmp alone together || fail "a prompt that begins as the one before has another text"
 cmp alone three || fail "three texts at a time are others"
+# Samples of a prompt begin with a copy of its state.
+generate one samples --samples 3 --temperature 2
+generate one at-once --samples 3 --temperature 2 --batch-size 3
+cmp samples at-once && [ "$(sort -u samples | wc -l)" = 3 ] || fail "$(cat samples at-once)"
 
 # --- adapters ---
 . "$SOURCE/tests/support/small_store.sh"
