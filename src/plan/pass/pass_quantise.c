@@ -154,11 +154,19 @@ static bool waits_for_codes(const quantise_pass *q, const plan_instruction *in) 
     return of->action == PLAN_GATHER && is_of_codes(q, of, PLAN_GATHER, 1);
 }
 
+/* One rank has made its values of its codes at once: nothing travels. */
+static bool is_made_here(const quantise_pass *q, const plan_instruction *wait) {
+    const plan_instruction *of = &q->old.instructions[wait->wait];
+    return plan_mesh_ranks(&q->s->settings.mesh, (plan_span)of->span) == 1;
+}
+
 static sifr_status rewrite(quantise_pass *q, sifr_error *error) {
     for (size_t i = 0; i < q->old.count; i++) {
         const plan_instruction *in = &q->old.instructions[i];
         if (is_gather(q, in)) {
             BASE_TRY(emit_gather(q, i, error));
+        } else if (waits_for_codes(q, in) && is_made_here(q, in)) {
+            continue;
         } else if (waits_for_codes(q, in)) {
             BASE_TRY(plan_add_wait(q->s, q->moved[in->wait], error));
             BASE_TRY(emit_decode(q, &q->old.instructions[in->wait], error));
