@@ -32,9 +32,14 @@ static bool same_delta(const device_attributes *a, const device_attributes *b) {
            SAME(delta, length);
 }
 
+static bool same_words(const device_words *a, const device_words *b) {
+    return a->first == b->first && a->count == b->count && a->all == b->all;
+}
+
 static bool same_head(const device_attributes *a, const device_attributes *b) {
     return SAME(head, scale) && SAME(head, softcap) && SAME(head, preference) && SAME(head, beta) &&
-           SAME(head, length) && SAME(head, temperature) && SAME(head, weight) && SAME(head, own);
+           SAME(head, length) && SAME(head, temperature) && SAME(head, weight) && SAME(head, own) &&
+           same_words(&a->head.words, &b->head.words);
 }
 
 static bool same_update(const device_attributes *a, const device_attributes *b) {
@@ -56,7 +61,8 @@ static bool same_rope(const device_attributes *a, const device_attributes *b) {
 }
 
 static bool same_embedding(const device_attributes *a, const device_attributes *b) {
-    return SAME(embedding, padded) && SAME(embedding, padding) && SAME(embedding, first);
+    return SAME(embedding, padded) && SAME(embedding, padding) && SAME(embedding, first) &&
+           same_words(&a->embedding.words, &b->embedding.words);
 }
 
 static bool same_linear(const device_attributes *a, const device_attributes *b) {
@@ -121,6 +127,7 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_ATTENTION_BACKWARD:
     case DEVICE_ATTENTION_CACHED:
         return same_attention(a, b);
+    case DEVICE_HEAD_STATISTICS:
     case DEVICE_HEAD_LOSS:
     case DEVICE_HEAD_LOSS_BACKWARD:
     case DEVICE_HEAD_REGRESSION:

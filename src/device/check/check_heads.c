@@ -78,11 +78,22 @@ sifr_status device_check_head_logits(const device_call *call, sifr_error *error)
     return device_check_linear(&linear, error);
 }
 
+static sifr_status check_statistics(const device_call *call, const device_matrix *m,
+                                    const char *operand, sifr_error *error) {
+    const device_words *words = &call->attributes.head.words;
+    BASE_TRY(device_check(call, m, operand, call->x[0].rows, m->columns, BASE_FP32, error));
+    if (words->all > 0 && m->columns >= device_word_statistics(words->all)) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: %s has %lld columns for a split vocabulary of %lld",
+                     device_kernel_name(call->kernel), operand, (long long)m->columns,
+                     (long long)words->all);
+}
+
 /* The operands of a head over words, but for y. */
 static sifr_status check_words(const device_call *call, sifr_error *error) {
     int64_t rows = call->x[0].rows, width = call->x[0].columns, words = call->w[0].rows;
     base_dtype type = call->x[0].dtype;
     BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
+    BASE_TRY(device_check_split_words(call, &call->attributes.head.words, words, error));
     BASE_TRY(device_check(call, &call->x[1], "x1", rows, 1, BASE_INT32, error));
     BASE_TRY(device_check(call, &call->w[0], "w0", words, width, type, error));
     if (call->w[1].dtype != BASE_NONE)
@@ -98,7 +109,19 @@ static sifr_status check_words(const device_call *call, sifr_error *error) {
     return check_shape(call, error);
 }
 
+sifr_status device_check_head_statistics(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_statistics(call, &call->y, "y", error));
+    return check_words(call, error);
+}
+
+/* Of all words, where the call has some. */
+static sifr_status check_given(const device_call *call, sifr_error *error) {
+    if (call->attributes.head.words.all == 0 && call->x[3].dtype == BASE_NONE) return SIFR_OK;
+    return check_statistics(call, &call->x[3], "x3", error);
+}
+
 sifr_status device_check_head_loss(const device_call *call, sifr_error *error) {
+    BASE_TRY(check_given(call, error));
     BASE_TRY(device_check(call, &call->y, "y", call->x[0].rows, 1, BASE_FP32, error));
     return check_words(call, error);
 }
@@ -107,6 +130,7 @@ sifr_status device_check_head_preference(const device_call *call, sifr_error *er
     int64_t rows = call->x[0].rows, length = call->attributes.head.length;
     float beta = call->attributes.head.beta;
     sifr_preference kind = call->attributes.head.preference;
+    BASE_TRY(check_given(call, error));
     BASE_TRY(device_check(call, &call->x[2], "x2", rows, 1, BASE_FP32, error));
     BASE_TRY(device_check(call, &call->y, "y", 2, rows, BASE_FP32, error));
     if (kind < SIFR_PREFERENCE_SIGMOID || kind > SIFR_PREFERENCE_ORPO || !(beta > 0) ||

@@ -32,11 +32,14 @@ sifr_status device_check_embedding(const device_call *call, sifr_error *error) {
     BASE_TRY(device_check(call, &call->x[0], "x[0]", rows->rows, 1, BASE_INT32, error));
     const device_matrix *table = backward ? &call->dw[0] : &call->w[0];
     int32_t first = call->attributes.embedding.first;
+    const device_words *words = &call->attributes.embedding.words;
+    int64_t all = words->all ? words->all : table->rows;
+    BASE_TRY(device_check_split_words(call, words, table->rows, error));
     BASE_TRY(device_check(call, table, backward ? "dw[0]" : "w[0]", table->rows, rows->columns,
                           backward ? BASE_FP32 : rows->dtype, error));
-    if (first >= 0 && first < table->rows) return SIFR_OK;
+    if (first >= 0 && first < all) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s: id 0 is row %d, but the table has %lld",
-                     device_kernel_name(call->kernel), first, (long long)table->rows);
+                     device_kernel_name(call->kernel), first, (long long)all);
 }
 
 sifr_status device_check_rows(const device_call *call, sifr_error *error) {

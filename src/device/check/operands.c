@@ -25,3 +25,17 @@ sifr_status device_check_activations(const device_call *call, const device_matri
                          operand, (long long)m->rows, (long long)m->columns, (long long)m->stride);
     return SIFR_OK;
 }
+
+sifr_status device_check_split_words(const device_call *call, const device_words *words,
+                                     int64_t rows, sifr_error *error) {
+    if (words->all == 0) return SIFR_OK;
+    int64_t block = device_words_block(words->all), end = words->first + words->count;
+    bool ends = end % block == 0 || end == words->all;
+    bool begins = words->first % block == 0 || words->count == 0;
+    if (words->first >= 0 && words->count >= 0 && end <= words->all && begins && ends &&
+        words->count <= rows)
+        return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "%s: words %lld to %lld of %lld, in %lld rows",
+                     device_kernel_name(call->kernel), (long long)words->first, (long long)end,
+                     (long long)words->all, (long long)rows);
+}

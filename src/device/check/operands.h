@@ -15,6 +15,11 @@ sifr_status device_check(const device_call *call, const device_matrix *m, const 
 sifr_status device_check_activations(const device_call *call, const device_matrix *m,
                                      const char *operand, sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_USAGE unless `rows` rows hold these words: whole blocks of the vocabulary, from the border
+ * of one on, its last one with what it has. */
+sifr_status device_check_split_words(const device_call *call, const device_words *words,
+                                     int64_t rows, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Reserves the next `bytes` of scratch, in whole cache lines; returns their offset. */
 static inline int64_t device_reserve(int64_t *total, int64_t bytes) {
     int64_t at = *total;

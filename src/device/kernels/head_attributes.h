@@ -5,11 +5,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/kernels/words.h"
 #include "sifr/objective.h"
 
 typedef struct device_head_attributes {
     float scale;   /* 0: 1 */
     float softcap; /* 0: none */
+    device_words words;
     /* DEVICE_HEAD_PREFERENCE */
     sifr_preference preference;
     float beta;

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/kernels/words.h"
+
 /* The most rows that DEVICE_UNFOLD joins. */
 #define DEVICE_MOST_NEIGHBOURS 31
 
@@ -12,6 +14,7 @@ typedef struct device_embedding_attributes {
     bool padded;
     int32_t padding; /* if padded: this row of dw0 gets nothing */
     int32_t first;
+    device_words words; /* rows of the whole table, as first and padding are */
 } device_embedding_attributes;
 
 typedef struct device_norm_attributes {

@@ -9,14 +9,14 @@
 #include "device/cpu/head/head_logits.h"
 #include "device/cpu/head/head_own.h"
 #include "device/cpu/head/head_run.h"
+#include "device/cpu/head/head_words.h"
 #include "device/cpu/product/transpose.h"
 
 enum {
-    LOSS_TILE = 256,  /* rows of logits, and of dw, in one task */
-    INPUT_TILE = 128, /* rows of dx in one task */
-    ROW_TILE = 64,    /* rows gathered, finished or scattered in one task */
-    FEW_ROWS = 8      /* fewer than ROW_TILE rows are padded to a multiple of this */
-
+    LOSS_TILE = 256,          /* rows of logits, and of dw, in one task */
+    INPUT_TILE = 128,         /* rows of dx in one task */
+    ROW_TILE = HEAD_ROW_TILE, /* rows gathered, finished or scattered in one task */
+    FEW_ROWS = 8              /* fewer than ROW_TILE rows are padded to a multiple of this */
 };
 
 static int is_last(const head_plan *plan, int64_t block) {
@@ -139,8 +139,10 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     head_plan plan;
     memset(&plan, 0, sizeof plan);
     plan.rows = call->x[0].rows, plan.width = call->x[0].columns, plan.words = call->w[0].rows;
+    plan.split = call->attributes.head.words;
+    if (plan.split.all > 0) plan.words = plan.split.count;
     plan.backward = call->kernel != DEVICE_HEAD_LOSS && call->kernel != DEVICE_HEAD_PREFERENCE &&
-                    call->kernel != DEVICE_OWN_LOSS;
+                    call->kernel != DEVICE_OWN_LOSS && call->kernel != DEVICE_HEAD_STATISTICS;
     plan.own = call->kernel == DEVICE_OWN_LOSS || call->kernel == DEVICE_OWN_LOSS_BACKWARD;
     plan.weighted =
         call->kernel == DEVICE_HEAD_PREFERENCE || call->kernel == DEVICE_HEAD_PREFERENCE_BACKWARD;
@@ -153,7 +155,7 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
     plan.chunk = base_min_i64(CPU_LOSS_ROWS,
                               base_ceil_to(plan.rows, plan.rows < ROW_TILE ? FEW_ROWS : ROW_TILE));
     if (plan.own) plan.chunk = cpu_own_rows(call, plan.chunk);
-    plan.block = plan.words >= 16384 ? HEAD_MOST_WORDS : 256;
+    plan.block = device_words_block(head_all_words(&plan));
     plan.blocks = (plan.words + plan.block - 1) / plan.block;
     int64_t whole = base_min_i64(plan.block, plan.words), rest = plan.words % plan.block;
     if (plan.words >= plan.block) BASE_TRY(plan_block(dev, call, &plan, whole, 0, error));
@@ -165,17 +167,6 @@ sifr_status cpu_prepare_head_loss(device *dev, device_call *call, sifr_error *er
 
 static char *thread_scratch(const head_run *run, int thread) {
     return run->scratch + run->plan->at_threads + thread * run->plan->thread_bytes;
-}
-
-static float *block_statistics(const head_run *run, int64_t block, int64_t row) {
-    return (float *)(run->scratch + run->plan->at_statistics) +
-           2 * (block * run->plan->chunk + row);
-}
-
-static int32_t label_of(const head_run *run, int64_t place) {
-    const device_matrix *labels = &run->call->x[1];
-    int64_t row = head_indices(run)[run->first + place];
-    return ((const int32_t *)labels->data)[row * labels->stride];
 }
 
 static const char *block_w(const head_run *run, int64_t block) {
@@ -300,34 +291,9 @@ static void logits_task(void *context, int64_t task, int thread) {
              ready_w(run, block, thread), logits);
     int64_t rows = base_min_i64(LOSS_TILE, run->labelled - row);
     if (plan->shaped) shape_logits(run, block, logits, stride, rows);
-    for (int64_t r = 0; r < rows && !plan->own; r++)
-        run->kernels->statistics(logits + r * words, words, block_statistics(run, block, row + r));
-}
-
-/* Combines the blocks: the logarithm of the sum of exponentials, and the loss. */
-static void finish_task(void *context, int64_t task, int thread) {
-    (void)thread;
-    head_run *run = context;
-    const head_plan *plan = run->plan;
-    int64_t last = base_min_i64(run->labelled, (task + 1) * ROW_TILE);
-    for (int64_t r = task * ROW_TILE; r < last; r++) {
-        float largest = block_statistics(run, 0, r)[0], sum = 0.0f;
-        for (int64_t b = 1; b < plan->blocks; b++)
-            largest = fmaxf(largest, block_statistics(run, b, r)[0]);
-        for (int64_t b = 0; b < plan->blocks; b++) {
-            const float *s = block_statistics(run, b, r);
-            sum += s[1] * expf(s[0] - largest);
-        }
-        int32_t label = label_of(run, r);
-        int64_t block = label / plan->block, words = head_block_words(plan, block);
-        float logit = head_block_logits(run, block)[r * words + label % plan->block];
-        float log_of_sum = logf(sum);
-        ((float *)(run->scratch + plan->at_sums))[r] = largest + log_of_sum;
-        const device_matrix *y = &run->call->y;
-        float loss = (largest - logit) + log_of_sum;
-        if (plan->columns) loss = cpu_distil_row(run, r, loss);
-        ((float *)y->data)[head_indices(run)[run->first + r] * y->stride] = loss;
-    }
+    int64_t number = plan->split.first / plan->block + block;
+    for (int64_t r = 0; r < rows && !plan->own && !head_has_statistics(run); r++)
+        run->kernels->statistics(logits + r * words, words, head_statistics(run, number, row + r));
 }
 
 static void write_bias_gradient(const head_run *run, int64_t from, int64_t words,
@@ -339,11 +305,6 @@ static void write_bias_gradient(const head_run *run, int64_t from, int64_t words
     for (int64_t i = 0; i < words; i++) to[i] = add ? to[i] + sums[i] : sums[i];
 }
 
-static int64_t label_in(const head_run *run, int64_t place, int64_t from, int64_t words) {
-    int64_t label = label_of(run, place) - from;
-    return label < 0 || label >= words ? -1 : label;
-}
-
 /* Gradients of scaled or capped logits, and of the bias. */
 static void shaped_gradients(head_run *run, int64_t block) {
     const head_plan *plan = run->plan;
@@ -353,7 +314,7 @@ static void shaped_gradients(head_run *run, int64_t block) {
     int64_t element = base_dtype_bytes(plan->type);
     for (int64_t r = 0; r < run->labelled; r++)
         run->kernels->shaped_gradient(logits + r * words, words, log_sums[r],
-                                      label_in(run, r, from, words), head_scale(run, r),
+                                      head_label_in(run, r, from, words), head_scale(run, r),
                                       &plan->shape, sums, plan->type,
                                       (char *)logits + r * words * element);
     write_bias_gradient(run, from, words, sums);
@@ -369,7 +330,8 @@ static void made_gradients(head_run *run, int64_t block) {
         float made[HEAD_MOST_WORDS];
         const float *row = plan->own ? cpu_own_gradient(run, block, r) : made;
         char *to = (char *)logits + r * words * element;
-        if (!plan->own) cpu_distil_gradient(run, block, r, label_in(run, r, from, words), made);
+        if (!plan->own)
+            cpu_distil_gradient(run, block, r, head_label_in(run, r, from, words), made);
         for (int64_t i = 0; i < words; i++) sums[i] += row[i];
         if (plan->type == BASE_FP32)
             memcpy(to, row, (size_t)words * sizeof *row);
@@ -385,7 +347,7 @@ static void plain_gradients(head_run *run, int64_t block) {
     float *logits = head_block_logits(run, block);
     const float *sums = (const float *)(run->scratch + plan->at_sums);
     for (int64_t r = 0; r < run->labelled; r++) {
-        int64_t label = label_in(run, r, from, words);
+        int64_t label = head_label_in(run, r, from, words);
         float scale = head_scale(run, r);
         if (plan->type == BASE_FP32)
             run->kernels->gradient_fp32(logits + r * words, words, sums[r], label, scale,
@@ -505,10 +467,11 @@ static sifr_status list_labelled(head_run *run, int64_t *count, sifr_error *erro
     *count = 0;
     for (int64_t r = 0; r < run->plan->rows; r++) {
         int32_t label = ((const int32_t *)labels->data)[r * labels->stride];
-        if (label >= run->plan->words)
-            return base_fail(
-                error, SIFR_FAILED, "%s: label %d in row %lld, but there are %lld words",
-                device_kernel_name(call->kernel), label, (long long)r, (long long)run->plan->words);
+        if (label >= head_all_words(run->plan))
+            return base_fail(error, SIFR_FAILED,
+                             "%s: label %d in row %lld, but there are %lld words",
+                             device_kernel_name(call->kernel), label, (long long)r,
+                             (long long)head_all_words(run->plan));
         if (label >= 0) {
             head_indices(run)[(*count)++] = (int32_t)r;
             continue;
@@ -525,15 +488,22 @@ static void run_chunk(device *dev, head_run *run) {
     const head_plan *plan = run->plan;
     int64_t row_tasks = (plan->chunk + ROW_TILE - 1) / ROW_TILE;
     int64_t tiles = (run->labelled + LOSS_TILE - 1) / LOSS_TILE;
-    if (!run->has_logits) {
+    bool losses_alone = head_has_statistics(run) && (!plan->backward || run->losses_only);
+    if (!run->has_logits && !losses_alone) {
         host_parallel(dev->team, row_tasks, gather_task, run);
         host_parallel(dev->team, tiles * plan->blocks, logits_task, run);
+    }
+    if (!run->has_logits) {
         if (plan->own)
             cpu_own_loss(dev, run);
         else
-            host_parallel(dev->team, row_tasks, finish_task, run);
+            host_parallel(dev->team, row_tasks, cpu_head_finish, run);
     }
     if (!plan->backward || run->losses_only) return;
+    if (plan->blocks == 0) {
+        cpu_head_clear_dx(run);
+        return;
+    }
     if (run->call->dw[0].dtype != BASE_NONE)
         host_parallel(dev->team, x_pieces(plan)->count, pack_x_task, run);
     host_parallel(dev->team, plan->blocks, gradient_task, run);
@@ -568,12 +538,14 @@ sifr_status cpu_run_head_part(device *dev, const device_call *call, cpu_head_par
                     .kernels = cpu_of(dev)->set->loss,
                     .matrix = cpu_of(dev)->set->matrix,
                     .scratch = call->scratch,
+                    .statistics = cpu_head_split_statistics(call),
                     .w = call->w[0].data,
                     .w_stride = call->w[0].stride};
     const head_plan *plan = run.plan;
     int64_t count = 0;
     BASE_TRY(list_labelled(&run, &count, error));
-    run.has_logits = part == CPU_HEAD_WEIGHTED && count <= plan->chunk;
+    run.has_logits = part == CPU_HEAD_WEIGHTED && count <= plan->chunk && !run.statistics;
+    cpu_head_clear_unused(&run);
     if (count == 0 && plan->backward && !call->accumulate_dw)
         for (int w = 0; w < DEVICE_WEIGHTS; w++) clear_rows(&call->dw[w]);
     if (count > 0 && plan->widen && !plan->few) {

@@ -10,11 +10,12 @@
 #include "device/cpu/product/kernels_matrix.h"
 #include "device/cpu/product/product_pieces.h"
 
-#define HEAD_MOST_WORDS 1024 /* words in a block, at most */
+enum { HEAD_MOST_WORDS = 1024, HEAD_ROW_TILE = 64 }; /* words in a block, at most; rows of a task */
 
 typedef struct head_plan {
     int64_t rows, width, words, chunk, block, blocks;
-    base_dtype type; /* type of the products */
+    base_dtype type;    /* type of the products */
+    device_words split; /* all > 0: `words` of them are here, from `first` on */
     bool widen, backward;
     bool weighted; /* rows have weights */
     bool shaped;   /* logits are scaled or capped */
@@ -36,6 +37,7 @@ typedef struct head_plan {
 typedef struct head_run {
     const head_plan *plan;
     const device_call *call;
+    const device_matrix *statistics; /* of all words, by row; NULL: in scratch, by place */
     const cpu_loss_kernels *kernels;
     const cpu_matrix_kernels *matrix;
     char *scratch;
@@ -60,6 +62,25 @@ static inline int32_t *head_indices(const head_run *run) {
 static inline float *head_block_logits(const head_run *run, int64_t block) {
     return (float *)(run->scratch + run->plan->at_logits) +
            block * run->plan->block * run->plan->chunk;
+}
+
+/* Words of the vocabulary. */
+static inline int64_t head_all_words(const head_plan *plan) {
+    return plan->split.all > 0 ? plan->split.all : plan->words;
+}
+
+static inline int32_t head_label(const head_run *run, int64_t place) {
+    const device_matrix *labels = &run->call->x[1];
+    int64_t row = head_indices(run)[run->first + place];
+    return ((const int32_t *)labels->data)[row * labels->stride];
+}
+
+/* The place of the label among `words` words, from `from` on of those that are here; -1: it is
+ * elsewhere. */
+static inline int64_t head_label_in(const head_run *run, int64_t place, int64_t from,
+                                    int64_t words) {
+    int64_t label = head_label(run, place) - run->plan->split.first - from;
+    return label < 0 || label >= words ? -1 : label;
 }
 
 /* The scale of the gradient of place `place` of the chunk. */

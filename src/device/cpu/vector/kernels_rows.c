@@ -229,14 +229,36 @@ void KERNEL(rows)(const cpu_part *part) {
     }
 }
 
+/* The row of w0 that row `row` of the whole table is; -1: another rank's. */
+static int64_t own_row(const device_words *words, int64_t row) {
+    if (words->all == 0) return row;
+    row -= words->first;
+    return row >= 0 && row < words->count ? row : -1;
+}
+
+/* -0, of each type, is the sign alone. */
+static void put_nothing(const device_matrix *y, int64_t r) {
+    if (y->dtype == BASE_FP32) {
+        float *to = (float *)y->data + r * y->stride;
+        for (int64_t i = 0; i < y->columns; i++) to[i] = -0.0f;
+    } else {
+        uint16_t *to = (uint16_t *)y->data + r * y->stride;
+        for (int64_t i = 0; i < y->columns; i++) to[i] = 0x8000;
+    }
+}
+
 void KERNEL(embedding)(const cpu_part *part) {
     const device_call *c = part->call;
     const int32_t *ids = c->x[0].data;
     int64_t size = base_dtype_bytes(c->y.dtype), first = c->attributes.embedding.first;
     for (int64_t r = part->first; r < part->first + part->count; r++) {
-        memcpy((char *)c->y.data + r * c->y.stride * size,
-               (const char *)c->w[0].data + (first + ids[r]) * c->w[0].stride * size,
-               (size_t)(c->y.columns * size));
+        int64_t row = own_row(&c->attributes.embedding.words, first + ids[r]);
+        if (row < 0)
+            put_nothing(&c->y, r);
+        else
+            memcpy((char *)c->y.data + r * c->y.stride * size,
+                   (const char *)c->w[0].data + row * c->w[0].stride * size,
+                   (size_t)(c->y.columns * size));
     }
 }
 
@@ -250,6 +272,8 @@ void KERNEL(embedding_backward)(const cpu_part *part) {
     for (int64_t r = 0; r < c->dy.rows; r++) {
         int64_t row = first + ids[r];
         if (padded && row == padding) continue;
+        row = own_row(&c->attributes.embedding.words, row);
+        if (row < 0) continue;
         float *to = dw + row * c->dw[0].stride;
         for (int64_t at = part->first; at < part->first + part->count; at += PIECE) {
             int64_t left = part->first + part->count - at, n = left < PIECE ? left : PIECE;
