@@ -81,6 +81,15 @@ typedef struct sifr_fp16 {
  * are so large that it would end overlap. */
 enum { SIFR_BY_UNITS = -1 };
 
+/* Whether tensor ranks divide the words of the vocabulary: the rows of the embedding and the head.
+ */
+typedef enum sifr_vocab_parallel {
+    SIFR_VOCAB_BY_BLOCKS, /* where each has a block of words, and the model allows it */
+    SIFR_VOCAB_SPLIT,     /* always; a rank may have no words. A model that does not allow it is
+                             refused */
+    SIFR_VOCAB_WHOLE      /* never */
+} sifr_vocab_parallel;
+
 /* How ranks divide the work. */
 typedef struct sifr_mesh {
     int32_t shard_size; /* neighbours that share one copy of what the ZeRO stage cuts, a divisor of
@@ -95,6 +104,7 @@ typedef struct sifr_mesh {
     int32_t tp_exact; /* 2, 4 or 8: the same bits with every tensor_size that divides it; what it
                          divides is computed in so many pieces. 0: bits follow from
                          tensor_size */
+    sifr_vocab_parallel vocab_parallel_lm_head;
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.

@@ -45,6 +45,8 @@ typedef struct model_weight {
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
     model_cut cut;  /* rows x columns are of the local weight, this is of the logical one */
+    int64_t words;  /* of a vocabulary that tensor ranks divide, which its rows are or, of a bias,
+                       its columns; else 0. A rank may have fewer than there is room for. */
 } model_weight;
 
 typedef enum model_value_kind {

@@ -10,7 +10,7 @@ bool model_numbers_rows(const model_node *node, int32_t value) {
 
 int64_t model_numbered_rows(const sifr_model *model, const model_node *node) {
     int64_t first = node->op->first_row ? node->op->first_row(&node->attributes) : 0;
-    return model->weights[node->w[0]].rows - first;
+    return model_whole(&model->weights[node->w[0]]).rows[1] - first;
 }
 
 bool model_keeps_state(const sifr_model *model) {
@@ -32,6 +32,11 @@ double model_product_operations(const device_call *call, bool full) {
     return 2.0 * (double)rows * ((double)call->w[0].rows * (double)call->w[0].columns);
 }
 
+double model_head_operations(const device_call *call, bool full) {
+    bool forward = call->kernel == DEVICE_HEAD_LOSS || call->kernel == DEVICE_HEAD_PREFERENCE;
+    return forward && call->x[3].dtype != BASE_NONE ? 0 : model_product_operations(call, full);
+}
+
 /* The op that a call runs; NULL: none. */
 static const model_op *op_of(const sifr_model *model, const device_call *call) {
     int32_t at = call->attributes.op;
@@ -39,7 +44,8 @@ static const model_op *op_of(const sifr_model *model, const device_call *call) {
     device_kernel kernel = call->kernel;
     bool runs = kernel == op->forward || kernel == op->backward ||
                 (model_is_cached(op) && kernel == op->cached) ||
-                (op->makes_loss && kernel == op->logits);
+                (op->makes_loss && kernel == op->logits) ||
+                (op->makes_loss && op->layout == MODEL_LAYOUT_WORDS && kernel == op->statistics);
     return runs ? op : NULL;
 }
 

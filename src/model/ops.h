@@ -49,7 +49,10 @@ typedef enum model_layout {
     MODEL_LAYOUT_PARTS, /* of a rank's columns of its inputs it makes the rank's of its output */
     /* Its matrix is cut: by outputs where its input is whole, which makes a rank's columns; by
      * inputs where it gets a rank's columns, which makes a part of a sum. */
-    MODEL_LAYOUT_PRODUCT
+    MODEL_LAYOUT_PRODUCT,
+    /* Of whole values, too; the rows of its w0, and its w1, are words, of which a rank may have
+     * some: a table of them makes a part of a sum, and a head a part of its input's gradient. */
+    MODEL_LAYOUT_WORDS
 } model_layout;
 
 /* What a rank has of the weights of an op that makes a rank's columns. */
@@ -89,15 +92,17 @@ typedef struct model_op {
                   int64_t *columns);
     int positions;
     device_kernel cached;
-    device_kernel logits;   /* with makes_loss: where the logits are asked for; x0, w0, w1 */
-    int keep;               /* what backward reads beside dy */
-    bool x_for_weights;     /* x0 of them for the gradients of weights alone */
-    int gradients;          /* bit i: input i has a gradient */
-    bool in_place;          /* y may take x0's place */
-    bool backward_in_place; /* dx0 may take dy's place */
-    bool accumulates;       /* backward can add to dx */
-    bool splits;            /* backward can make dx and dw in calls of their own */
-    bool makes_all;         /* backward makes dx of all inputs with a gradient, wanted or not */
+    device_kernel logits;     /* with makes_loss: where the logits are asked for; x0, w0, w1 */
+    device_kernel statistics; /* with MODEL_LAYOUT_WORDS: comes before both where words are cut, and
+                                 the sum of all ranks' y is x3 of both */
+    int keep;                 /* what backward reads beside dy */
+    bool x_for_weights;       /* x0 of them for the gradients of weights alone */
+    int gradients;            /* bit i: input i has a gradient */
+    bool in_place;            /* y may take x0's place */
+    bool backward_in_place;   /* dx0 may take dy's place */
+    bool accumulates;         /* backward can add to dx */
+    bool splits;              /* backward can make dx and dw in calls of their own */
+    bool makes_all;           /* backward makes dx of all inputs with a gradient, wanted or not */
     /* A row of y follows from the same row of its inputs, and of dx from that of dy, whatever rows
      * are beside it: a tile of rows can go through alone. dw is summed by chunks of tokens. An op
      * that does not say so is never tiled. */
@@ -165,6 +170,10 @@ bool model_keeps_state(const sifr_model *model);
 
 /* operations of an op that is one product of x0 with w0. */
 double model_product_operations(const device_call *call, bool full);
+
+/* The same of a head. Where words are divided among ranks, an evaluation's losses follow from
+ * statistics, which a call of their own has made: it has none. */
+double model_head_operations(const device_call *call, bool full);
 
 /* Of a matrix; 0 where the operand is not there. */
 double model_matrix_bytes(const device_matrix *m);

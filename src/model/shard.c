@@ -8,12 +8,14 @@
 #include "base/checked.h"
 #include "base/heap.h"
 #include "model/part.h"
+#include "model/shard_words.h"
 
 typedef struct shard_work {
     const sifr_model *from;
     sifr_model *part;
     model_layouts layouts;
     int32_t ranks, place, exact;
+    sifr_vocab_parallel words;
     int32_t *entries; /* by value: its entry in the unit being made; -1: none yet */
 } shard_work;
 
@@ -78,6 +80,8 @@ static void cut_weights(shard_work *work) {
         model_product_cut how = (model_product_cut)work->layouts.products[n];
         if (how == MODEL_CUT_OUTPUTS || how == MODEL_CUT_INPUTS)
             cut_product(work, &from->nodes[n], how);
+        else if (how == MODEL_CUT_WORDS)
+            model_cut_words(from, &from->nodes[n], work->ranks, work->place, work->part);
         else if (how != MODEL_CUT_NONE)
             share_weights(work, &from->nodes[n], how);
     }
@@ -94,6 +98,10 @@ static void cut_weights(shard_work *work) {
 
 model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t place) {
     model_weight out = part->weights[weight];
+    if (out.words && part->tensors > 1) {
+        out.cut = model_words_cut(&out, part->tensors, place);
+        return out;
+    }
     bool rows = out.rows < out.cut.rows;
     for (int32_t b = 0; b < out.cut.count && part->tensors > 1; b++) {
         int64_t *range = rows ? out.cut.blocks[b].rows : out.cut.blocks[b].columns;
@@ -156,7 +164,11 @@ static void make_node(shard_work *work, int32_t n) {
         add_exact(work, n, how);
         return;
     }
-    if (how == MODEL_CUT_INPUTS) {
+    if (how == MODEL_CUT_WORDS) {
+        model_give_words(work->from, &node, work->ranks, work->place);
+        if (node.op->makes_loss) node.x[0] = enter(work, &node);
+    }
+    if (how == MODEL_CUT_INPUTS || (how == MODEL_CUT_WORDS && !node.op->makes_loss)) {
         add_summed(work, node);
         return;
     }
@@ -239,12 +251,20 @@ static sifr_status check_exact(const shard_work *work, sifr_error *error) {
                      (int)work->exact, (int)work->exact, (int)most);
 }
 
+static bool cuts_words(const shard_work *work) {
+    for (size_t n = 0; n < work->from->node_count; n++)
+        if (work->layouts.products[n] == MODEL_CUT_WORDS) return true;
+    return false;
+}
+
 static sifr_status make_part(shard_work *work, sifr_error *error) {
     const sifr_model *from = work->from;
     int32_t divisor = work->exact ? work->exact : work->ranks;
     BASE_TRY(model_find_layouts(from, divisor, work->exact > 0, &work->layouts, error));
     if (work->exact) BASE_TRY(check_exact(work, error));
-    if (work->layouts.cut_count == 0)
+    BASE_TRY(model_find_words(from, work->words, work->ranks, work->exact > 0,
+                              work->layouts.products, error));
+    if (work->layouts.cut_count == 0 && !cuts_words(work))
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
                          "heads and its MLP's width are no multiples of that; give fewer",
@@ -263,10 +283,18 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
 
 sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, int32_t exact,
                         sifr_model **out, sifr_error *error) {
+    model_shard_args args = {ranks, place, exact, SIFR_VOCAB_WHOLE};
+    return model_shard_by(model, args, out, error);
+}
+
+sifr_status model_shard_by(const sifr_model *model, model_shard_args args, sifr_model **out,
+                           sifr_error *error) {
+    int32_t ranks = args.ranks, place = args.place, exact = args.exact;
     base_assert(ranks >= 1 && place >= 0 && place < ranks && model->finished);
     base_assert(exact ? exact % ranks == 0 && exact <= DEVICE_LINEAR_PIECES : ranks > 1);
     base_assert(!model->tensors); /* the logical one */
-    shard_work work = {.from = model, .ranks = ranks, .place = place, .exact = exact};
+    shard_work work = {
+        .from = model, .ranks = ranks, .place = place, .exact = exact, .words = args.words};
     BASE_TRY(check_model(model, exact, error));
     BASE_TRY(base_alloc(1, sizeof *work.part, &work.part, error));
     sifr_status status = make_part(&work, error);

@@ -8,11 +8,12 @@
 
 /* How the weights of a node are cut among tensor ranks. */
 typedef enum model_product_cut {
-    MODEL_CUT_NONE,    /* it has none, or each rank computes all of it with them */
-    MODEL_CUT_OUTPUTS, /* of a product */
-    MODEL_CUT_INPUTS,  /* of a product */
-    MODEL_CUT_ROWS,    /* each of some columns of a value (MODEL_SHARED_ROWS) */
-    MODEL_CUT_GRADIENT /* each rank has the whole of them, and makes a part of their gradient */
+    MODEL_CUT_NONE,     /* it has none, or each rank computes all of it with them */
+    MODEL_CUT_OUTPUTS,  /* of a product */
+    MODEL_CUT_INPUTS,   /* of a product */
+    MODEL_CUT_ROWS,     /* each of some columns of a value (MODEL_SHARED_ROWS) */
+    MODEL_CUT_GRADIENT, /* each rank has the whole of them, and makes a part of their gradient */
+    MODEL_CUT_WORDS     /* each of some words (MODEL_LAYOUT_WORDS) */
 } model_product_cut;
 
 /* Runs of columns, of which each rank has an equal part: a value's slices, or all of it. */
@@ -45,10 +46,20 @@ bool model_output_runs(const sifr_model *model, const model_node *node, int32_t 
 /* Whether there are slices of a value. */
 bool model_is_sliced(const sifr_model *model, int32_t value);
 
-/* The part of the rank at `place`, of a finished model; free it with sifr_model_free. exact: as
- * many pieces as decide the bits, a multiple of `ranks`, which may be 1 then; or 0. SIFR_USAGE if
- * nothing can be cut, if `exact` ranks cannot divide what two can, or if the model has what tensor
- * ranks do not support. */
+typedef struct model_shard_args {
+    int32_t ranks, place;
+    int32_t exact; /* as many pieces as decide the bits, a multiple of `ranks`, which may be 1 then;
+                      or 0 */
+    sifr_vocab_parallel words;
+} model_shard_args;
+
+/* The part of the rank at `place`, of a finished model; free it with sifr_model_free. SIFR_USAGE if
+ * nothing can be cut, if `exact` ranks cannot divide what two can, if words are to be cut and
+ * cannot be, or if the model has what tensor ranks do not support. */
+sifr_status model_shard_by(const sifr_model *model, model_shard_args args, sifr_model **out,
+                           sifr_error *error) SIFR_MUST_CHECK;
+
+/* The same with whole words. */
 sifr_status model_shard(const sifr_model *model, int32_t ranks, int32_t place, int32_t exact,
                         sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 

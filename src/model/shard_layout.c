@@ -257,8 +257,8 @@ static void walk_node(layout_walk *l, int32_t n) {
         walk_product(l, n);
     else if (node->op->layout == MODEL_LAYOUT_PARTS)
         walk_parts(l, n);
-    for (int x = 0; x < DEVICE_INPUTS && node->op->layout == MODEL_LAYOUT_WHOLE; x++)
-        need_whole(l, group_of(l, node->x[x]));
+    bool whole = node->op->layout == MODEL_LAYOUT_WHOLE || node->op->layout == MODEL_LAYOUT_WORDS;
+    for (int x = 0; x < DEVICE_INPUTS && whole; x++) need_whole(l, group_of(l, node->x[x]));
     use_weights(l, n);
 }
 

@@ -20,7 +20,7 @@ static int64_t logical_of(const model_block *block, int64_t columns, int64_t ind
 /* The first elements of `at` … end - 1 in a block; their place is that in the block. */
 static bool block_next(const model_block *block, int64_t columns, int64_t at, int64_t end,
                        model_stretch *out) {
-    base_assert(block->rows[0] < block->rows[1] && block->columns[0] < block->columns[1]);
+    if (model_block_elements(block) == 0) return false;
     int64_t row = at / columns, column = at % columns, wide = width(block);
     if (row < block->rows[0]) {
         row = block->rows[0];
@@ -118,7 +118,9 @@ model_stretch model_logical_at(const model_weight *w, int64_t place, int64_t end
         int64_t left = whole ? model_block_elements(block) - before : wide - before % wide;
         out.at = logical_of(block, w->cut.columns, before);
         out.count = base_min_i64(out.count, left);
+        return out;
     }
+    if (w->cut.count) out.at = -1;
     return out;
 }
 

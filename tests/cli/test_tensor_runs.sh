@@ -33,11 +33,13 @@ train one 1
 settings 2 0
 train two 2
 near two
-grep -q '^tensor_parallel: 14 of 16 matrices are divided among 2 ranks; each has ' err ||
+grep -q '^tensor_parallel: 16 of 16 matrices are divided among 2 ranks; each has ' err ||
     fail "what is cut is not said"
 grep -q '^mesh: 2 tensors, all on one host' err || fail "the mesh is not said"
-# Two blocks of two sums each way, 8 micro batches of 32 x 64 fp32, 20 steps, from the other rank.
-want=$((2 * 2 * 2 * 8 * 32 * 64 * 4 / 2 * 20))
+# Two blocks of two sums each way, one of the embedding and one of the gradient of the head's input, 8
+# micro batches of 32 x 64 fp32, 20 steps, from the other rank; 5 numbers of the vocabulary's blocks,
+# and one more, for each token.
+want=$((((2 * 2 * 2 + 2) * 64 + 6) * 8 * 32 * 4 / 2 * 20))
 groups | grep -E "^tensors (gathered|reduced)" >moved
 printf 'tensors gathered %s %s\ntensors reduced %s %s\n' $want $want $want $want | diff - moved >&2 ||
     fail "moved: $(cat moved)"
@@ -76,7 +78,7 @@ train qwen-one 1 --model qwen
 settings 2 0
 train qwen-two 2 --model qwen
 near qwen-two qwen-one
-grep -q '^tensor_parallel: 14 of 16 matrices' err || fail "qwen3: $(grep tensor_parallel err)"
+grep -q '^tensor_parallel: 16 of 16 matrices' err || fail "qwen3: $(grep tensor_parallel err)"
 settings 2 3
 train qwen-four 4 --model qwen
 same qwen-four qwen-two

@@ -1,7 +1,8 @@
 /* Every family's golden folder on two tensor ranks, as threads: the losses and norms of its steps
  * are those of PyTorch within one rank's bounds, and how many of its products are cut is as listed
- * here: a rule that is lost, or one more, is seen. With tp_exact one rank and two have the same
- * bits, in fp32 and bf16. */
+ * here: a rule that is lost, or one more, is seen. Where a head can be divided by words it is, and
+ * one of the ranks has none, since the vocabularies are no longer than a block. With tp_exact one
+ * rank and two have the same bits, in fp32 and bf16. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 #include "engine/engine_private.h"
 #include "engine/handle.h"
 #include "model/shard.h"
+#include "model/shard_words.h"
 #include "support/comm_threads.h"
 #include "support/golden.h"
 
@@ -23,6 +25,7 @@ typedef struct rank_run {
     const golden *g;
     comm_threads *world;
     int32_t rank, ranks, exact;
+    sifr_vocab_parallel words;
     sifr_precision precision;
     sifr_step_result results[GOLDEN_STEPS];
     char failure[SIFR_ERROR_LENGTH];
@@ -43,6 +46,7 @@ static sifr_settings settings_of(const rank_run *r) {
     options.gradient_clipping = g->clipping;
     options.mesh.tensor_size = r->ranks;
     options.mesh.tp_exact = r->exact;
+    options.mesh.vocab_parallel_lm_head = r->words;
     return options;
 }
 
@@ -235,6 +239,24 @@ static bool divides_exactly(const golden *g) {
     return divides;
 }
 
+/* Whether words are divided: those of a head over the tokens' own, with no other loss than that of
+ * labels. */
+static bool splits_words(const golden *g) {
+    engine_folder folder;
+    sifr_error error = {0};
+    if (engine_folder_open(g->folder, &folder, &error) != SIFR_OK) fail_msg("%s", error.message);
+    uint8_t *products = calloc(folder.model->node_count, sizeof *products);
+    bool splits = model_find_words(folder.model, SIFR_VOCAB_SPLIT, TENSORS, false, products,
+                                   &error) == SIFR_OK;
+    bool other = strstr(g->name, "-sequence") || strstr(g->name, "-tokens") ||
+                 strstr(g->name, "-regression") || strstr(g->name, "-multilabel") ||
+                 strstr(g->name, "-mean");
+    if (splits == other) fail_msg("%s: its words are%s divided", g->name, splits ? "" : " not");
+    free(products);
+    engine_folder_close(&folder);
+    return splits;
+}
+
 /* Some folders wait for their architecture. */
 static bool opens(const golden *g) {
     engine_folder folder;
@@ -245,8 +267,8 @@ static bool opens(const golden *g) {
 
 /* What the last of so many ranks has of the steps. `divides`: something is cut; else the run is
  * refused. */
-static rank_run run_ranks(const golden *g, int32_t ranks, int32_t exact, sifr_precision precision,
-                          bool divides) {
+static rank_run run_ranks(const golden *g, int32_t ranks, int32_t exact, bool words,
+                          sifr_precision precision, bool divides) {
     comm_threads *world = comm_threads_create(ranks);
     rank_run runs[TENSORS] = {0};
     pthread_t threads[TENSORS];
@@ -256,6 +278,7 @@ static rank_run run_ranks(const golden *g, int32_t ranks, int32_t exact, sifr_pr
                              .rank = r,
                              .ranks = ranks,
                              .exact = exact,
+                             .words = words ? SIFR_VOCAB_SPLIT : SIFR_VOCAB_BY_BLOCKS,
                              .precision = precision};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);
     }
@@ -270,8 +293,9 @@ static rank_run run_ranks(const golden *g, int32_t ranks, int32_t exact, sifr_pr
 }
 
 static void check_steps(const golden *g, bool divides) {
-    rank_run run = run_ranks(g, TENSORS, 0, SIFR_FP32, divides);
-    if (!divides) return;
+    bool words = splits_words(g);
+    rank_run run = run_ranks(g, TENSORS, 0, words, SIFR_FP32, divides || words);
+    if (!divides && !words) return;
     for (int64_t s = 0; s < g->steps; s++)
         golden_check_step(g, GOLDEN_FP32, s, run.results[s].loss, run.results[s].gradient_norm);
 }
@@ -279,8 +303,8 @@ static void check_steps(const golden *g, bool divides) {
 /* Norms are of all gradients, and the next losses of all weights. */
 static void check_bits(const golden *g, bool divides) {
     for (int precision = SIFR_FP32; precision <= SIFR_BF16; precision++) {
-        rank_run one = run_ranks(g, 1, TENSORS, (sifr_precision)precision, divides);
-        rank_run two = run_ranks(g, TENSORS, TENSORS, (sifr_precision)precision, divides);
+        rank_run one = run_ranks(g, 1, TENSORS, false, (sifr_precision)precision, divides);
+        rank_run two = run_ranks(g, TENSORS, TENSORS, false, (sifr_precision)precision, divides);
         for (int64_t s = 0; s < g->steps && divides; s++) {
             const sifr_step_result *a = &one.results[s], *b = &two.results[s];
             if (precision == SIFR_FP32)

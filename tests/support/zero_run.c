@@ -95,6 +95,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.tensor_size = v->tensors;
     options.mesh.context_size = v->contexts;
     options.mesh.tp_exact = v->exact;
+    options.mesh.vocab_parallel_lm_head = v->words;
     options.pipeline.stages = v->stages ? v->stages : 1;
     options.pipeline.schedule = v->schedule;
     options.pipeline.chunks = v->chunks ? v->chunks : 1;
@@ -115,11 +116,18 @@ static sifr_settings options_of(const zero_variant *v) {
 typedef struct batch_ids {
     int32_t *tokens, *labels, *types, *segments, *positions;
     bool packed;
+    uint32_t words;
 } batch_ids;
 
-static batch_ids make_ids(size_t count, bool packed) {
+static batch_ids make_ids(size_t count, bool packed, int64_t vocabulary) {
     int32_t *all = calloc(5 * count, sizeof *all);
-    return (batch_ids){all, all + count, all + 2 * count, all + 3 * count, all + 4 * count, packed};
+    return (batch_ids){.tokens = all,
+                       .labels = all + count,
+                       .types = all + 2 * count,
+                       .segments = all + 3 * count,
+                       .positions = all + 4 * count,
+                       .packed = packed,
+                       .words = vocabulary ? (uint32_t)vocabulary : WORDS};
 }
 
 static sifr_batch batch_of(const batch_ids *ids) {
@@ -160,10 +168,10 @@ static void fill_batch(const sifr_engine *engine, int step, bool distinct, batch
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
             base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
-            ids->tokens[at] =
-                (int32_t)(distinct ? (35 * in_step + step) % WORDS : (int64_t)(draw.v[0] % WORDS));
+            ids->tokens[at] = (int32_t)(distinct ? (35 * in_step + step) % WORDS
+                                                 : (int64_t)(draw.v[0] % ids->words));
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
-            ids->labels[at] = none ? -100 : (int32_t)(draw.v[2] % WORDS);
+            ids->labels[at] = none ? -100 : (int32_t)(draw.v[2] % ids->words);
         }
         if (engine->model->inputs[SIFR_SEGMENTS] < 0) continue;
         for (int64_t n = 0; n < settings->step.micro_batch_size; n++)
@@ -369,7 +377,8 @@ static void *run_rank(void *argument) {
     sifr_settings options = options_of(v);
     batch_ids ids = make_ids((size_t)(options.gradient_accumulation_steps *
                                       options.micro_batch_size * options.seq_length),
-                             v->packed);
+                             v->packed, v->vocabulary);
+    if (v->vocabulary) config.vocab_size = v->vocabulary;
     comm_group *group = comm_threads_group(r->world, r->rank);
     sifr_status status = model_from_config(&config, &model, &error);
     for (int i = 0; i < 3 && status == SIFR_OK && v->freeze[i]; i++) {

@@ -25,6 +25,8 @@ typedef struct zero_variant {
     int32_t contexts;   /* the same, of those that share its tokens */
     int32_t
         exact; /* pieces: sifr.tp_exact; a Llama then has 8 heads, and as many kv heads as pieces */
+    int64_t vocabulary;        /* words; 0: 97, one block of words */
+    sifr_vocab_parallel words; /* how tensor ranks divide them */
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;

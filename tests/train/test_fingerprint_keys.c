@@ -60,7 +60,9 @@ static const key_reason elsewhere[] = {
     {"sifr.device", "\"machine\""},
     {"data_types.param_dtype", "it says no other than bf16.enabled and fp16.enabled"},
     {"optimizer.params.* scheduler.params.*", "sections that are facts as a whole"},
-    {"tensor_parallel.*", "\"tensor ranks\": tests/cli/test_tensor_runs.sh"},
+    {"tensor_parallel.*",
+     "\"tensor ranks\" and \"divided vocabulary\": tests/cli/test_tensor_runs.sh, "
+     "test_vocabulary_runs.sh"},
     {"sequence_parallel_size sifr.context_parallel.*",
      "\"context ranks\": tests/cli/test_context_runs.sh"},
     {"sifr.tp_exact", "\"tp_exact\": tests/cli/test_exact_runs.sh"},

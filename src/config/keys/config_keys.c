@@ -94,6 +94,7 @@ KEY("optimizer.params.betas", NUMBER, BUILT, "0.999", "", "", .range = BETAS, FI
 KEY("optimizer.params.beta1", BOOL, BUILT, "false", "", "", FIELD(step.optimizer.has_momentum)),
 KEY("optimizer.params.muon_lr", NUMBER, BUILT, "0", "", "", .range = ">= 0", FIELD(step.optimizer.muon_scale)),
 KEY("optimizer.params.adam_lr", NUMBER, BUILT, "0", "", "", .range = ">= 0", FIELD(step.optimizer.adam_scale)),
+KEY("tensor_parallel.vocab_parallel_lm_head", CHOICE, BUILT, "\"by blocks\"", "", "", .choices = "by blocks|split|whole", FIELD(step.mesh.vocab_parallel_lm_head)),
 KEY("sifr.groups", ANY, BUILT, NULL, "", "", FIELD(step.optimizer.groups)),
 KEY("sifr.groups", INT, BUILT, "0", "", "", .range = ">= 0", .most = DIGITS(CONFIG_MOST_GROUPS), FIELD(step.optimizer.group_count)),
 KEY("zero_optimization.offload_optimizer.nvme_path, sifr.nvme_path", TEXT, BUILT, NULL, "", "", FIELD(step.offload.nvme_path)),

@@ -6,6 +6,7 @@
 
 static const char *const sizes[] = {"tensor_parallel.size", "tensor_parallel.autotp_size",
                                     "tensor_parallel.tp.tp_size"};
+static const char split[] = "tensor_parallel.vocab_parallel_lm_head";
 static const char partitions[] = "activation_checkpointing.partition_activations";
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -51,6 +52,17 @@ sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_err
                               key, (long long)size);
 }
 
+static void settle_words(sifr_config *config) {
+    sifr_mesh *mesh = &config->step.mesh;
+    bool given = config_setting_at(config, split)->value != NULL;
+    mesh->vocab_parallel_lm_head = !given                          ? SIFR_VOCAB_BY_BLOCKS
+                                   : config_is_true(config, split) ? SIFR_VOCAB_SPLIT
+                                                                   : SIFR_VOCAB_WHOLE;
+    if (given && mesh->tensor_size < 2 && mesh->tp_exact == 0)
+        snprintf(config_setting_at(config, split)->note, CONFIG_NOTE,
+                 "no effect, there is one tensor rank");
+}
+
 void config_settle_tensors(sifr_config *config) {
     const char *key = size_key(config);
     bool off = is_off(config);
@@ -58,4 +70,5 @@ void config_settle_tensors(sifr_config *config) {
     if (key && off)
         snprintf(config_setting_at(config, key)->note, CONFIG_NOTE,
                  "no effect, since tensor_parallel.enabled is false");
+    settle_words(config);
 }

@@ -1,6 +1,7 @@
 /* Values that are made for each weight where it lies, by all threads: first weights, or those of a
  * file. */
 #include <stdatomic.h>
+#include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
@@ -28,7 +29,10 @@ static void make_values(const fill_run *run, int64_t first, int64_t count, float
     for (int64_t done = 0; done < count;) {
         model_stretch s = model_logical_at(w, first + done, first + count);
         base_assert(s.count >= 1);
-        run->make(run->user, run->index, s.at, s.count, values + done);
+        if (s.at < 0)
+            memset(values + done, 0, (size_t)s.count * sizeof *values);
+        else
+            run->make(run->user, run->index, s.at, s.count, values + done);
         done += s.count;
     }
 }

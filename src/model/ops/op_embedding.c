@@ -22,6 +22,7 @@ const model_op model_op_embedding = {
     /* Not by_row: its backward adds to rows of the table as they come, not by chunks of tokens. */
     .untouched = rows_not_chosen,
     .contexts = MODEL_CONTEXTS_ROWS,
+    .layout = MODEL_LAYOUT_WORDS,
     .row_numbers = 1 << 0,
     .first_row = first_row,
 };

@@ -10,12 +10,14 @@ const model_op model_op_head_loss = {
     .backward = DEVICE_HEAD_LOSS_BACKWARD,
     .keep = MODEL_KEEP_X0 | MODEL_KEEP_X1 | MODEL_KEEP_W0 | MODEL_KEEP_W1,
     .gradients = 1,
-    .operations = model_product_operations,
+    .operations = model_head_operations,
     .backward_factor = 3, /* of dx, of dw, and the forward product: it makes the loss as well */
     .makes_loss = true,
     .logits = DEVICE_HEAD_LOGITS,
     .row_numbers = 1 << 1, /* the labels */
     .contexts = MODEL_CONTEXTS_ROWS,
+    .layout = MODEL_LAYOUT_WORDS,
+    .statistics = DEVICE_HEAD_STATISTICS,
 };
 
 void sifr_head_loss(sifr_model *model, sifr_head_args args) {

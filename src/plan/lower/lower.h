@@ -2,8 +2,8 @@
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
  * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
  * lower_forward.c, lower_backward.c, lower_split.c, lower_tensor.c (sums over tensor ranks),
- * lower_context.c (exchanges among context ranks), lower_gradient.c and lower_update.c. Private to
- * them.
+ * lower_words.c (a vocabulary that they divide), lower_context.c (exchanges among context ranks),
+ * lower_gradient.c and lower_update.c. Private to them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -215,6 +215,10 @@ sifr_status lower_tensor_part(lower_state *state, int32_t node, const lower_oper
 sifr_status lower_tensor_finish(lower_state *state, int32_t node, plan_action action,
                                 const lower_operand *part, int32_t bias, const lower_operand *to,
                                 bool add, sifr_error *error) SIFR_MUST_CHECK;
+/* Of a head of which each tensor rank has some words: the statistics of all, which its call gets as
+ * x3; *out without a type: it has all words. */
+sifr_status lower_words(lower_state *state, int32_t node, plan_action action, lower_operand *out,
+                        sifr_error *error) SIFR_MUST_CHECK;
 /* Of a node of context ranks, which has no kernel; and x exchanged among them, to y. Heads: of a
  * run of rows with all columns, y has all rows of a run of columns; else the other way. */
 sifr_status lower_context_forward(lower_state *state, int32_t node,

@@ -237,6 +237,8 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
         BASE_TRY(lower_tensor_part(state, n, &whole.place, &targets[0].place, error));
         targets[0].accumulate = false;
     }
+    lower_operand statistics;
+    BASE_TRY(lower_words(state, n, PLAN_BACKWARD, &statistics, error));
     device_call call;
     memset(&call, 0, sizeof call);
     call.kernel = row->backward;
@@ -252,6 +254,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
                                lower_locate(state, node->x[i]), error));
         }
     }
+    if (statistics.buffer >= 0) BASE_TRY(lower_put(state, &call, PLAN_X3, statistics, error));
     if ((row->keep & MODEL_KEEP_W0) && node->w[0] >= 0) {
         BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
     }

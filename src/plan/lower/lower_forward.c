@@ -1,6 +1,8 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/errors.h"
+#include "model/shard_words.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
@@ -74,6 +76,8 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     if (row->exchanges) return lower_context_forward(state, n, error);
     bool sums = node->summed && node->attributes.linear.cut_inputs;
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
+    lower_operand statistics;
+    BASE_TRY(lower_words(state, n, PLAN_FORWARD, &statistics, error));
     device_call made, *call = NULL; /* which is the same each time */
     if (*lower_cached(state, &state->forward_calls[2 * n]) < 0) {
         call = &made;
@@ -88,6 +92,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
                            error));
     }
+    if (statistics.buffer >= 0) BASE_TRY(lower_put(state, call, PLAN_X3, statistics, error));
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
         if (node->w[i] < 0 || (i == 1 && (node->bias_elsewhere || sums))) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
@@ -135,6 +140,11 @@ sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {
     base_assert(node->op->makes_loss && node->w[0] >= 0);
     plan_schedule *s = state->s;
     device_call call;
+    if (model_words_of(node).all > 0)
+        return base_fail(error, SIFR_USAGE,
+                         "tensor_parallel: an evaluation that reads logits is not supported where "
+                         "tensor ranks divide the vocabulary; set "
+                         "tensor_parallel.vocab_parallel_lm_head to false");
     memset(&call, 0, sizeof call);
     call.kernel = node->op->logits;
     call.attributes = node->attributes;

@@ -153,6 +153,9 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "them out",
                          key, what, (int)(ranks > 1 ? ranks : exact));
     if (model->tensors) return SIFR_OK;
-    return model_shard(model, ranks, plan_mesh_place(&settings->mesh, PLAN_TENSORS), exact, out,
-                       error);
+    model_shard_args args = {.ranks = ranks,
+                             .place = plan_mesh_place(&settings->mesh, PLAN_TENSORS),
+                             .exact = exact,
+                             .words = settings->step.mesh.vocab_parallel_lm_head};
+    return model_shard_by(model, args, out, error);
 }

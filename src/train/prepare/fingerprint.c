@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "model/shard_words.h"
 #include "plan/queries.h"
 #include "train/objective/objectives.h"
 #include "train/report/notices.h"
@@ -191,6 +192,7 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
 }
 
 #define TENSOR_RANKS "tensor ranks"
+#define DIVIDED "divided vocabulary" /* among tensor ranks: a gradient is another sum */
 #define CONTEXT_RANKS "context ranks"
 #define EXACT "tp_exact" /* with it, tensor ranks decide no bit */
 
@@ -254,6 +256,9 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
     int32_t exact = settings->step.mesh.tp_exact;
     if (whole && tensors > 1 && !exact)
         whole = json_object_set_new(may_differ, TENSOR_RANKS, json_integer(tensors)) == 0;
+    const sifr_model *model = engine_model(engine);
+    if (whole && model_words_of(&model->nodes[model->node_count - 1]).all > 0)
+        whole = json_object_set_new(may_differ, DIVIDED, json_true()) == 0;
     int32_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     if (whole && contexts > 1)
         whole = json_object_set_new(may_differ, CONTEXT_RANKS, json_integer(contexts)) == 0;
@@ -293,6 +298,7 @@ static bool put_unknown(json_t *defaults, const json_t *may_differ) {
 json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer) {
     json_t *defaults = json_object();
     bool whole = json_object_set_new(defaults, TENSOR_RANKS, json_integer(1)) == 0 &&
+                 json_object_set_new(defaults, DIVIDED, json_false()) == 0 &&
                  json_object_set_new(defaults, CONTEXT_RANKS, json_integer(1)) == 0 &&
                  json_object_set_new(defaults, EXACT, json_integer(0)) == 0;
     if (!whole || !put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
