@@ -102,6 +102,12 @@ int32_t plan_sum_parts(const plan_settings *settings) {
     return plan_slices(settings, PLAN_CUT_OPTIMIZER);
 }
 
+int32_t plan_sum_tensors(const plan_schedule *s, int32_t segment) {
+    base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
+    bool cut = !s->model->segments[segment].replicated;
+    return cut ? plan_mesh_ranks(&s->settings.mesh, PLAN_TENSORS) : 1;
+}
+
 int64_t plan_sum_bytes(const plan_schedule *s, int32_t segment) {
     int64_t weights = 0;
     for (size_t w = 0; w < s->model->weight_count; w++)

@@ -158,6 +158,9 @@ const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* th
  * one for each rank that owns some of it; and the bytes of one rank's sums for all weights of a
  * segment. */
 int32_t plan_sum_parts(const plan_settings *settings);
+/* The same of tensor ranks: 1 where all of them have the segment's weights whole. Their parts lie
+ * behind one another, each of plan_sum_parts parts. */
+int32_t plan_sum_tensors(const plan_schedule *schedule, int32_t segment);
 int64_t plan_sum_bytes(const plan_schedule *schedule, int32_t segment);
 
 /* Index in the global batch of a micro batch of the rank at `place` of PLAN_DATA. It seeds the

@@ -154,6 +154,34 @@ static void offloaded_state(void **state) {
     scratch_expect_empty();
 }
 
+/* LAMB's sums over a weight are those of all tensor ranks' parts, and of what each has whole one
+ * rank's; they are integers, so ZeRO's slices change no bit. Where one rank has no element of a
+ * segment it takes part in the gathers. */
+static void sums_of_weights(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "qwen3"};
+    sifr_optimizer lamb = sifr_settings_defaults().optimizer;
+    size_t turn = 0;
+    lamb.type = SIFR_LAMB;
+    for (int t = 0; t < 2; t++) {
+        zero_variant v = {
+            .ranks = 1, .type = types[t], .global = GLOBAL, .optimizer = &lamb, .evaluate = true};
+        zero_outcome one = zero_run(v);
+        v.ranks = v.tensors = 2;
+        zero_outcome two = zero_run(v);
+        expect_near(&one, &two, 1e-5);
+        free(two.weights);
+        v.evaluate = false;
+        two = zero_run(v);
+        v.ranks = 4;
+        zero_expect_each_stage(&two, v, &turn);
+        v.ranks = 8, v.shard_size = 2, v.stage = 3;
+        zero_expect_same(&two, v);
+        free(one.weights);
+        free(two.weights);
+    }
+}
+
 static void frozen_weights(void **state) {
     (void)state;
     zero_variant v = {.ranks = 2,
@@ -175,6 +203,6 @@ int main(void) {
         cmocka_unit_test(near_one_rank),           cmocka_unit_test(heads_are_divided),
         cmocka_unit_test(same_bits_whatever_else), cmocka_unit_test(beside_copies),
         cmocka_unit_test(sums_of_parts),           cmocka_unit_test(offloaded_state),
-        cmocka_unit_test(frozen_weights)};
+        cmocka_unit_test(sums_of_weights),         cmocka_unit_test(frozen_weights)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

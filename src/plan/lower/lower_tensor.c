@@ -1,5 +1,6 @@
 /* Tensor ranks: this rank's part of a model, and the sums over all ranks of values and gradients.
  * Their start is lowered alone: pass_overlap.c waits for it before the sum is used. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -96,12 +97,23 @@ static bool is_offloaded(const sifr_offload *o) {
            o->activations != SIFR_TIER_NONE;
 }
 
-/* Optimizers that see an element at a time work on any part of a weight. */
-static bool sees_weights(const sifr_settings *step) {
-    const optim_row *row = optim_row_of(&step->optimizer);
-    bool sees = row->by_weight || row->reads_whole || row->whole_gradient;
-    for (int i = 0; i < optim_states(row); i++) sees |= row->states[i].each > 1;
-    return sees;
+/* Optimizers that see an element at a time work on any part of a weight, and sums over a weight are
+ * added up. NULL: it is one of these. */
+static const char *seen_by(const optim_row *row) {
+    bool codes = false;
+    for (int i = 0; i < optim_states(row); i++) codes |= row->states[i].each > 1;
+    return row->reads_whole      ? "whole matrices"
+           : row->whole_gradient ? "whole gradients, by rows and columns"
+           : codes               ? "elements by blocks, which have a code's scale in common"
+                                 : NULL;
+}
+
+/* A new message, in `out`, or NULL. */
+enum { TEXT = 200 };
+static const char *refuse_optimizer(const optim_row *row, char out[TEXT]) {
+    const char *what = seen_by(row);
+    if (what) snprintf(out, TEXT, "%s, an optimizer that reads %s, is", row->name, what);
+    return what ? out : NULL;
 }
 
 /* What would give other bits with tp_exact, or is not shown to give the same: it follows from how a
@@ -120,15 +132,15 @@ static const char *unshown(const plan_settings *settings) {
                                                                  : NULL;
 }
 
-static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
+static const char *unsupported(const plan_settings *settings, char text[TEXT]) {
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
+    const optim_row *row = optim_row_of(&settings->step.optimizer);
     return generates ? "generation is"
            : is_offloaded(&settings->step.offload)
                ? "offload of parameters, gradients or activations is"
-           : sees_weights(&settings->step) ? "an optimizer that reads whole weights is"
-           : model->objective.row          ? "a loss other than the labels' is"
-           : settings->step.mesh.tp_exact  ? unshown(settings)
-                                           : NULL;
+           : seen_by(row)                 ? refuse_optimizer(row, text)
+           : settings->step.mesh.tp_exact ? unshown(settings)
+                                          : NULL;
 }
 
 /* With tp_exact one rank refuses what several would, since nothing shows that their bits are its
@@ -146,7 +158,8 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "%s: tensor ranks on GPUs are not supported yet; set device "
                          "to \"cpu\", or leave them out",
                          key);
-    const char *what = unsupported(model, settings);
+    char text[TEXT];
+    const char *what = unsupported(settings, text);
     if (what)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s not supported with %d tensor ranks yet; leave one of "

@@ -136,15 +136,27 @@ static sifr_status emit_update(lower_state *state, int32_t segment, sifr_error *
 
 sifr_status lower_weight_sums(lower_state *state, int32_t segment, sifr_error *error) {
     plan_schedule *s = state->s;
-    int64_t bytes = plan_sum_parts(&s->settings) * plan_sum_bytes(s, segment);
+    int64_t parts = plan_sum_parts(&s->settings) * plan_sum_tensors(s, segment);
+    int64_t bytes = parts * plan_sum_bytes(s, segment);
     return plan_add_segment_buffer(s, PLAN_MOMENTS, bytes, segment, -1, false,
                                    &s->weight_sums[segment], error);
 }
 
-/* Where this rank's sums of a segment's weights are, in bytes. */
-static int64_t own_sums(const plan_schedule *s, int32_t segment) {
+/* The bytes of the sums of a segment's weights that tensor ranks which share it make together. */
+static int64_t tensor_sums(const plan_schedule *s, int32_t segment) {
+    return plan_sum_tensors(s, segment) * plan_sum_bytes(s, segment);
+}
+
+/* Where they begin, of the ranks that hold the same slice as this one, and where this rank's are.
+ */
+static int64_t slice_sums(const plan_schedule *s, int32_t segment) {
     bool cut = plan_sum_parts(&s->settings) > 1;
-    return cut ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * plan_sum_bytes(s, segment) : 0;
+    return cut ? plan_mesh_place(&s->settings.mesh, PLAN_STATE) * tensor_sums(s, segment) : 0;
+}
+static int64_t own_sums(const plan_schedule *s, int32_t segment) {
+    bool several = plan_sum_tensors(s, segment) > 1;
+    int32_t place = several ? plan_mesh_place(&s->settings.mesh, PLAN_TENSORS) : 0;
+    return slice_sums(s, segment) + place * plan_sum_bytes(s, segment);
 }
 
 static sifr_status clear_sums(lower_state *state, int32_t segment, sifr_error *error) {
@@ -160,8 +172,25 @@ static sifr_status clear_sums(lower_state *state, int32_t segment, sifr_error *e
     return emit_on_segment(state, PLAN_ADD, segment, &call, error);
 }
 
-/* This rank's sums of a weight, the `number`th of its segment. pass_zero.c adds those of the
- * others. */
+/* Brings the sums of the other tensor ranks, in place; behind it pass_zero.c brings those of the
+ * ranks that hold other slices. */
+static sifr_status gather_sums(lower_state *state, int32_t segment, sifr_error *error) {
+    plan_schedule *s = state->s;
+    if (plan_sum_tensors(s, segment) == 1) return SIFR_OK;
+    BASE_TRY(plan_add_operand(s, PLAN_X0, s->weight_sums[segment], own_sums(s, segment), error));
+    BASE_TRY(plan_add_operand(s, PLAN_Y, s->weight_sums[segment], slice_sums(s, segment), error));
+    return plan_add_collective(s,
+                               &(plan_collective){.action = PLAN_GATHER,
+                                                  .span = PLAN_TENSORS,
+                                                  .encoding = PLAN_CODE_BYTES,
+                                                  .segment = segment,
+                                                  .micro_batch = -1,
+                                                  .bytes = plan_sum_bytes(s, segment)},
+                               error);
+}
+
+/* This rank's sums of a weight, the `number`th of its segment, which an update reads with those of
+ * the other tensor ranks. pass_zero.c adds those of the ranks that hold other slices. */
 static sifr_status put_sums(lower_state *state, int32_t segment, int64_t number, bool begin,
                             device_call *call, sifr_error *error) {
     enum { WORDS = 2 * EXACT_WORDS };
@@ -170,6 +199,11 @@ static sifr_status put_sums(lower_state *state, int32_t segment, int64_t number,
     lower_operand sums = {.buffer = s->weight_sums[segment],
                           .offset = own_sums(s, segment) + at,
                           .matrix = lower_matrix(1, WORDS, BASE_INT64)};
+    if (!begin && plan_sum_tensors(s, segment) > 1) {
+        sums.offset = slice_sums(s, segment) + at;
+        sums.matrix.rows = plan_sum_tensors(s, segment);
+        sums.matrix.stride = plan_sum_bytes(s, segment) / (int64_t)sizeof(int64_t);
+    }
     return lower_put(state, call, begin ? PLAN_Y : PLAN_X1, sums, error);
 }
 
@@ -208,7 +242,7 @@ static sifr_status emit_weights(lower_state *state, int32_t segment, bool begin,
         if (weight->segment != segment) continue;
         BASE_TRY(emit_weight(state, weight, number++, begin, error));
     }
-    return SIFR_OK;
+    return begin ? gather_sums(state, segment, error) : SIFR_OK;
 }
 
 /* --- updates that read whole weights --- */

@@ -59,7 +59,8 @@ static int64_t limit_of(const plan_schedule *s, int64_t key, int64_t standard, i
 
 static overlap_kind kind_of(const overlap_state *o, const plan_instruction *in,
                             const plan_operand *operands) {
-    if (in->segment < 0 || in->action == PLAN_SUM) return OVERLAP_VALUES;
+    if (in->segment < 0 || in->action == PLAN_SUM || in->span == PLAN_TENSORS)
+        return OVERLAP_VALUES;
     if (in->span == PLAN_REPLICAS) return OVERLAP_REPLICAS;
     if (in->action == PLAN_REDUCE) return OVERLAP_REDUCE;
     const plan_buffer *whole = &o->s->buffers[operands[in->first_operand + 1].buffer];

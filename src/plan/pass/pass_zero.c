@@ -172,12 +172,12 @@ static void move_operand(const zero_state *z, int32_t segment, int64_t first, in
     operand->offset = (whole ? first : in_slice) / each * bytes;
 }
 
-/* Those of all ranks, which gather_updated has brought. */
+/* Those of all ranks, which gather_sums has brought. */
 static void read_all_sums(const zero_state *z, int32_t segment, device_matrix *m,
                           plan_operand *operand) {
     int64_t bytes = plan_sum_bytes(z->s, segment);
-    operand->offset -= z->rank * bytes;
-    m->rows = z->ranks;
+    operand->offset -= z->rank * plan_sum_tensors(z->s, segment) * bytes;
+    m->rows *= z->ranks;
     m->stride = bytes / base_dtype_bytes(m->dtype);
 }
 
@@ -330,6 +330,20 @@ static sifr_status emit_peer(zero_state *z, const plan_instruction *in, sifr_err
     return emit_gather_in_place(z, buffer, segment, plan_dtype(&s->settings), error);
 }
 
+/* The sums of the other slices. */
+static sifr_status gather_sums(zero_state *z, int32_t segment, sifr_error *error) {
+    const plan_schedule *s = z->s;
+    return emit_gather_parts(z, PLAN_CODE_BYTES, s->weight_sums[segment], segment,
+                             plan_sum_tensors(s, segment) * plan_sum_bytes(s, segment), error);
+}
+
+/* Behind a gather that has brought those of the other tensor ranks. */
+static sifr_status gather_joined(zero_state *z, const plan_instruction *in, sifr_error *error) {
+    bool joins = in->action == PLAN_GATHER && in->span == PLAN_TENSORS && in->segment >= 0;
+    if (!joins || !z->cuts_states || z->ranks == 1) return SIFR_OK;
+    return gather_sums(z, in->segment, error);
+}
+
 /* After the last update of a segment with this kernel. */
 static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error) {
     plan_schedule *s = z->s;
@@ -342,8 +356,7 @@ static sifr_status gather_updated(zero_state *z, size_t index, sifr_error *error
     int32_t segment = in->segment;
     const optim_row *row = plan_row(s, segment);
     if (row->by_weight && kernel == row->begin)
-        return emit_gather_parts(z, PLAN_CODE_BYTES, s->weight_sums[segment], segment,
-                                 plan_sum_bytes(s, segment), error);
+        return plan_sum_tensors(s, segment) > 1 ? SIFR_OK : gather_sums(z, segment, error);
     if (row->reads_whole && kernel == row->begin)
         return emit_gather_in_place(z, s->whole_values[segment], segment, BASE_FP32, error);
     if (!z->whole[segment] || kernel != row->kernel) return SIFR_OK;
@@ -374,6 +387,7 @@ static sifr_status rewrite_instruction(zero_state *z, size_t index, sifr_error *
     else
         BASE_TRY(is_of_others(z, in) ? SIFR_OK : emit_same(z, in, error));
     BASE_TRY(gather_updated(z, index, error));
+    BASE_TRY(gather_joined(z, in, error));
     for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
         int32_t buffer = z->old.operands[o].buffer;
         if ((size_t)buffer >= z->old_buffers || z->reduced[buffer]) continue;

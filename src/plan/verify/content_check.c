@@ -217,8 +217,8 @@ static plan_content gathered(const content_state *c, const plan_instruction *in,
     const plan_schedule *s = c->s;
     int32_t g = in->segment;
     const plan_buffer *to = &s->buffers[y->buffer];
-    if (y->buffer == s->weight_sums[g])
-        return content_at(c, PLAN_VECTOR_SUMS, g, c->version, y->offset, 0);
+    if (y->buffer == s->weight_sums[g]) /* each rank's at its place in the buffer */
+        return content_at(c, PLAN_VECTOR_SUMS, g, c->version, 0, 0);
     if (y->buffer == s->whole_values[g]) {
         plan_content is = content_at(c, PLAN_VECTOR_VALUES, g, c->version, y->offset, 0);
         is.reach = PLAN_REACH_RANK;

@@ -105,15 +105,21 @@ static sifr_status take_memory(reference *r, const char *path, sifr_error *error
                     : SIFR_OK;
 }
 
+/* How many ranks of the group share each batch: the first of them tells of it. */
+static int64_t sharing(const plan_mesh *mesh) {
+    return plan_mesh_ranks(mesh, PLAN_TENSORS) * plan_mesh_ranks(mesh, PLAN_CONTEXTS);
+}
+
 /* The first rank keeps the log-probabilities of sequences from `first` on. */
 static sifr_status put_all(reference *r, int64_t first, int64_t count, sifr_error *error) {
     int64_t length = r->t->length;
+    int64_t apart = sharing(&engine_schedule(r->t->engine)->settings.mesh) * r->sequences;
     for (int64_t i = 0; i < count; i++) {
+        const float *from = r->all + (i / r->sequences * apart + i % r->sequences) * length;
         data_set_scored_read(r->data, first + i, &r->row, 0);
         for (int64_t p = 0; p < length; p++)
             if (r->row.labels[p] >= 0)
-                BASE_TRY(
-                    data_score_writer_put(&r->writer, r->all[i * length + p], NULL, NULL, error));
+                BASE_TRY(data_score_writer_put(&r->writer, from[p], NULL, NULL, error));
     }
     return SIFR_OK;
 }
@@ -229,8 +235,8 @@ static sifr_status measure(train_state *t, double *out, sifr_error *error) {
         comm_all_gather_control(t->group, t->measured, own * (int64_t)sizeof *all, all, error));
     for (int32_t r = 0; r < ranks; r++)
         for (int32_t j = 0; j < k; j++)
-            memcpy(sorted + plan_global_micro_batch(s, r, j) * per, all + r * own + j * per,
-                   (size_t)per * sizeof *all);
+            memcpy(sorted + plan_global_micro_batch(s, r, j) * per,
+                   all + r * sharing(&s->mesh) * own + j * per, (size_t)per * sizeof *all);
     train_rewards means = train_rewards_mean(sorted, ranks * own / 2);
     memcpy(out, means.values, sizeof means.values);
     return SIFR_OK;
