@@ -6,11 +6,12 @@
 /* The second group of stages. */
 enum { BACK = ENGINE_GROUPS - 1 };
 
-static const plan_span spans[ENGINE_GROUPS] = {PLAN_WORLD,   PLAN_STAGES,   PLAN_DATA,
-                                               PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
-                                               PLAN_TENSORS, PLAN_HOSTS,    PLAN_STAGES};
-static const char *const names[ENGINE_GROUPS] = {
-    "world", "stage", "data", "shard", "replica", "context", "tensor", "host", "stage back"};
+static const plan_span spans[ENGINE_GROUPS] = {
+    PLAN_WORLD,    PLAN_STAGES,  PLAN_DATA,  PLAN_STATE, PLAN_REPLICAS,
+    PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS, PLAN_ALIKE, PLAN_STAGES};
+static const char *const names[ENGINE_GROUPS] = {"world",   "stage",     "data",   "shard",
+                                                 "replica", "context",   "tensor", "host",
+                                                 "alike",   "stage back"};
 
 /* What a step waits for overtakes what it moves beside computing. */
 static comm_lane lane_of(int index) {

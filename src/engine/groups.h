@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "plan/mesh.h"
 
-enum { ENGINE_GROUPS = 9 };
+enum { ENGINE_GROUPS = 10 };
 
 typedef struct engine_group_of {
     plan_span span;

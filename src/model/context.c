@@ -131,6 +131,7 @@ static sifr_status make_part(const context_work *work, int64_t sequences, sifr_e
     BASE_TRY(check_model(work, sequences, error));
     work->part->tensors = from->tensors;
     work->part->tensor_place = from->tensor_place;
+    work->part->copies = from->copies;
     work->part->contexts = work->ranks;
     make_nodes(work);
     model_part_slices(work->part, from->value_count);

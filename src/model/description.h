@@ -42,6 +42,8 @@ typedef struct model_weight {
     bool rest;           /* trained by the optimizer's second row (optim/optim.h) */
     bool replicated;     /* of a tensor rank's part of a model: all its ranks have it whole */
     bool partial;        /* and each rank makes a part of its gradient */
+    int32_t copies;      /* of a cut one: neighbours that have the same part, more than 1, and make
+                            each a part of its gradient; else 0 */
     int32_t segment;
     int64_t offset; /* elements from the start of its segment; on a block boundary */
     model_cut cut;  /* rows x columns are of the local weight, this is of the logical one */
@@ -103,6 +105,7 @@ typedef struct model_segment {
     bool frozen, rest;
     bool replicated; /* the same on all tensor ranks */
     bool partial;    /* and a rank's gradient of it is a part of a sum; else they are the same */
+    int32_t copies;  /* of cut weights: tensor neighbours that have the same; 0: each has its own */
     model_coding coding;
     int64_t elements; /* its weights padded to blocks, or to records */
 } model_segment;
@@ -141,6 +144,7 @@ struct sifr_model {
      * among them, and by node of the logical model the node that runs here. 0 and NULL: it is the
      * logical model. With tp_exact one rank has a part, too: the whole. */
     int32_t tensors, tensor_place;
+    int32_t copies; /* of them, neighbours that have the same kv heads, where these are fewer */
     int32_t *node_at;
     int32_t contexts; /* of a context rank's part (context.h): how many ranks there are; else 0 */
 };

@@ -55,6 +55,14 @@ typedef enum model_layout {
     MODEL_LAYOUT_WORDS
 } model_layout;
 
+/* What a tensor rank has of a value of `blocks` equal blocks of columns: those from `first` on, and
+ * room for as many as the rank that has most; zeros lie in what is left. Where there are fewer
+ * blocks than ranks, neighbours have the same one. */
+typedef struct model_share {
+    int32_t ranks;
+    int64_t blocks, first, count, room;
+} model_share;
+
 /* What a rank has of the weights of an op that makes a rank's columns. */
 typedef enum model_shared {
     MODEL_SHARED_NONE,  /* it has none */
@@ -114,10 +122,14 @@ typedef struct model_op {
     bool any_rows;        /* its inputs may have other rows than one for each token */
     bool makes_rows;      /* y has the rows of w0, not one for each token */
     model_layout layout;
-    /* MODEL_LAYOUT_PARTS: makes of a node that of the part at `place`, one of so many; false: it
-     * cannot be divided so, or slices of its output cannot. NULL: it can if there are no slices but
-     * of what a product makes, and nothing in it depends on its columns. */
-    bool (*divide)(const sifr_model *model, struct model_node *node, int32_t parts, int32_t place);
+    /* MODEL_LAYOUT_PARTS: in how many equal blocks of columns its values can be divided, 0: not at
+     * all; of the inputs with a bit of common_inputs (common: these are asked for), each of whose
+     * blocks serves several of the others, if there are fewer. And makes of a node that of a rank's
+     * part. NULL: any number, if there are no slices but of what a product makes, and nothing in it
+     * depends on its columns. */
+    int64_t (*blocks)(const sifr_model *model, const struct model_node *node, bool common);
+    int common_inputs;
+    void (*divide)(const sifr_model *model, struct model_node *node, const model_share *share);
     /* MODEL_LAYOUT_PARTS: of its weights; NULL: a node that has some is not divided. */
     model_shared (*shares)(const sifr_model *model, const struct model_node *node);
     /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum

@@ -10,7 +10,7 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
         const model_segment *s = &model->segments[*out];
         if (s->frozen == weight->frozen && s->group == weight->group && s->rest == weight->rest &&
             s->coding == weight->coding && s->replicated == weight->replicated &&
-            s->partial == weight->partial)
+            s->partial == weight->partial && s->copies == weight->copies)
             return SIFR_OK;
     }
     BASE_TRY(base_grow(&model->segments, &model->segment_capacity, model->segment_count + 1,
@@ -21,6 +21,7 @@ static sifr_status find_segment(sifr_model *model, model_unit *unit, const model
                                                               .rest = weight->rest,
                                                               .replicated = weight->replicated,
                                                               .partial = weight->partial,
+                                                              .copies = weight->copies,
                                                               .coding = weight->coding};
     unit->segments++;
     return SIFR_OK;

@@ -21,44 +21,53 @@ typedef struct shard_work {
 
 /* --- weights --- */
 
-/* The part of each run of rows or columns that the rank at `place` has. */
-static model_cut cut_runs(const model_weight *w, const model_runs *runs, bool rows, int32_t ranks,
-                          int32_t place) {
-    model_cut cut = {.rows = w->rows, .columns = w->columns, .count = runs->count};
+/* The part of each run of rows or columns that a rank has. */
+static model_cut cut_runs(const model_weight *w, const model_runs *runs, bool rows,
+                          const model_share *share) {
+    model_cut cut = {
+        .rows = w->rows, .columns = w->columns, .count = runs->count, .share = share->blocks};
     for (int32_t r = 0; r < runs->count; r++) {
-        int64_t begin = r ? runs->end[r - 1] : 0, size = (runs->end[r] - begin) / ranks;
-        int64_t from = begin + place * size;
+        int64_t begin = r ? runs->end[r - 1] : 0, size = (runs->end[r] - begin) / share->blocks;
         cut.blocks[r] = (model_block){{0, w->rows}, {0, w->columns}};
         int64_t *range = rows ? cut.blocks[r].rows : cut.blocks[r].columns;
-        range[0] = from;
-        range[1] = from + size;
+        range[0] = begin + share->first * size;
+        range[1] = range[0] + share->count * size;
+        cut.room[r] = share->room * size;
     }
     return cut;
 }
 
-static void cut_weight(shard_work *work, int32_t index, const model_runs *runs, bool rows) {
+static void cut_weight(shard_work *work, int32_t index, const model_runs *runs, bool rows,
+                       const model_share *share) {
     model_weight *w = &work->part->weights[index];
+    int64_t *size = rows ? &w->rows : &w->columns;
     if (w->cut.count) return; /* by an earlier use, alike */
-    w->cut = cut_runs(&work->from->weights[index], runs, rows, work->ranks, work->place);
-    if (rows)
-        w->rows /= work->ranks;
-    else
-        w->columns /= work->ranks;
+    w->cut = cut_runs(&work->from->weights[index], runs, rows, share);
+    *size = *size / share->blocks * share->room;
+    if (share->blocks >= work->ranks) return;
+    w->copies = (int32_t)(work->ranks / share->blocks);
+    w->partial = !w->frozen;
+}
+
+/* What this rank has of a value that is cut. */
+static model_share share_of(const shard_work *work, int32_t value) {
+    return model_share_of(work->layouts.blocks[value], work->ranks, work->place);
 }
 
 static void cut_product(shard_work *work, const model_node *node, model_product_cut how) {
     bool transposed = node->attributes.linear.transposed;
     const model_weight *w = &work->from->weights[node->w[0]];
     model_runs runs = {.count = 1, .end = {transposed ? w->rows : w->columns}};
+    model_share share = share_of(work, how == MODEL_CUT_INPUTS ? node->x[0] : node->y);
     if (how == MODEL_CUT_INPUTS) {
-        cut_weight(work, node->w[0], &runs, transposed);
+        cut_weight(work, node->w[0], &runs, transposed, &share);
         return;
     }
-    bool divided = model_output_runs(work->from, node, work->ranks, &runs);
+    bool divided = model_output_runs(work->from, node, &runs);
     base_assert(divided);
     (void)divided;
-    cut_weight(work, node->w[0], &runs, !transposed);
-    if (node->w[1] >= 0) cut_weight(work, node->w[1], &runs, false);
+    cut_weight(work, node->w[0], &runs, !transposed, &share);
+    if (node->w[1] >= 0) cut_weight(work, node->w[1], &runs, false, &share);
 }
 
 /* The weights of a node that makes a rank's columns of a value. */
@@ -67,8 +76,9 @@ static void share_weights(shard_work *work, const model_node *node, model_produc
         if (node->w[i] < 0) continue;
         model_weight *w = &work->part->weights[node->w[i]];
         model_runs rows = {.count = 1, .end = {work->from->weights[node->w[i]].rows}};
+        model_share share = how == MODEL_CUT_ROWS ? share_of(work, node->y) : (model_share){0};
         if (how == MODEL_CUT_ROWS)
-            cut_weight(work, node->w[i], &rows, true);
+            cut_weight(work, node->w[i], &rows, true, &share);
         else
             w->partial = !w->frozen;
     }
@@ -103,11 +113,14 @@ model_weight model_weight_at(const sifr_model *part, size_t weight, int32_t plac
         return out;
     }
     bool rows = out.rows < out.cut.rows;
-    for (int32_t b = 0; b < out.cut.count && part->tensors > 1; b++) {
+    if (out.cut.count == 0 || part->tensors <= 1) return out;
+    model_share here = model_share_of(out.cut.share, part->tensors, part->tensor_place);
+    model_share there = model_share_of(out.cut.share, part->tensors, place);
+    for (int32_t b = 0; b < out.cut.count; b++) {
         int64_t *range = rows ? out.cut.blocks[b].rows : out.cut.blocks[b].columns;
-        int64_t moved = (place - part->tensor_place) * (range[1] - range[0]);
-        range[0] += moved;
-        range[1] += moved;
+        int64_t size = (range[1] - range[0]) / here.count;
+        range[0] += (there.first - here.first) * size;
+        range[1] = range[0] + there.count * size;
     }
     return out;
 }
@@ -144,7 +157,7 @@ static void add_exact(shard_work *work, int32_t n, model_product_cut how) {
     device_linear_attributes *linear = &node.attributes.linear;
     bool inputs = how == MODEL_CUT_INPUTS;
     model_runs runs = {.count = 1, .end = {linear->transposed ? w->rows : w->columns}};
-    bool divided = inputs || model_output_runs(work->from, &node, work->exact, &runs);
+    bool divided = inputs || model_output_runs(work->from, &node, &runs);
     base_assert(divided && (int)MODEL_BLOCKS <= (int)DEVICE_LINEAR_RUNS);
     (void)divided;
     linear->cut_inputs = inputs;
@@ -174,11 +187,10 @@ static void make_node(shard_work *work, int32_t n) {
     }
     bool makes_parts = how == MODEL_CUT_OUTPUTS || work->layouts.parts[node.y];
     if (makes_parts && !work->layouts.parts[node.x[0]]) node.x[0] = enter(work, &node);
-    bool parts = node.op->layout == MODEL_LAYOUT_PARTS && work->layouts.cut[node.y];
+    bool parts = node.op->layout == MODEL_LAYOUT_PARTS && work->layouts.blocks[node.y] > 0;
     if (parts && node.op->divide) {
-        bool divided = node.op->divide(work->from, &node, work->ranks, work->place);
-        base_assert(divided);
-        (void)divided;
+        model_share share = share_of(work, node.y);
+        node.op->divide(work->from, &node, &share);
     }
     model_part_node(work->part, node);
     work->part->node_at[n] = (int32_t)work->part->node_count - 1;
@@ -199,9 +211,10 @@ static void make_nodes(shard_work *work) {
 static void cut_values(shard_work *work) {
     for (size_t v = 0; v < work->from->value_count; v++) {
         model_value *value = &work->part->values[v];
-        if (!work->layouts.cut[v]) continue;
-        value->columns /= work->ranks;
-        value->first /= work->ranks;
+        if (!work->layouts.blocks[v]) continue;
+        model_share share = share_of(work, (int32_t)v);
+        value->columns = value->columns / share.blocks * share.room;
+        value->first = value->first / share.blocks * share.room;
     }
 }
 
@@ -267,13 +280,14 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
     if (work->layouts.cut_count == 0 && !cuts_words(work))
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
-                         "heads and its MLP's width are no multiples of that; give fewer",
+                         "heads and its MLP's width are fewer, or are read whole; give fewer",
                          (int)work->ranks);
     /* An entry or a part, and an entry's or a sum's node, for each node. */
     BASE_TRY(model_part_copy(from, from->node_count, from->node_count, work->part, error));
     BASE_TRY(base_alloc(from->value_count, sizeof *work->entries, &work->entries, error));
     work->part->tensors = work->ranks;
     work->part->tensor_place = work->place;
+    work->part->copies = work->layouts.copies;
     if (work->ranks > 1) cut_weights(work);
     cut_values(work);
     make_nodes(work);

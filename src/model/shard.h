@@ -24,24 +24,28 @@ typedef struct model_runs {
 
 typedef struct model_layouts {
     uint8_t *products; /* by node: model_product_cut, of its weights */
-    bool *cut;         /* by value: whether a rank has some of its columns */
+    int64_t *blocks;   /* by value: the blocks that ranks divide its columns in; 0: it is whole */
     bool *parts;       /* by value: whether it is whole, and each rank makes a part of its gradient,
                           inside of an adapter whose second factor's outputs are cut */
+    int32_t copies;    /* ranks that have the same keys and values, where there are more of them
+                          than kv heads; else 1 */
     int32_t cut_count; /* products that are cut */
     int32_t kept_count; /* matrices of products that are not */
 } model_layouts;
 
 /* Cuts all that `ranks` tensor ranks can divide; what cannot be, or is read by an op that needs it
- * whole, each rank computes whole. exact: so is what would make each rank a part of a gradient,
- * which one rank adds up in another order. */
+ * whole, each rank computes whole. exact: so is what they cannot divide evenly, and what would make
+ * each rank a part of a gradient, which one rank adds up in another order. */
 sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, bool exact,
                                model_layouts *out, sifr_error *error) SIFR_MUST_CHECK;
 void model_layouts_free(model_layouts *layouts);
 
 /* The columns of the output of a product whose outputs are cut: each run is divided by itself.
- * False: they cannot be divided among so many. */
-bool model_output_runs(const sifr_model *model, const model_node *node, int32_t ranks,
-                       model_runs *out);
+ * False: they cannot be divided. */
+bool model_output_runs(const sifr_model *model, const model_node *node, model_runs *out);
+
+/* What the rank at `place` has of `blocks` blocks. */
+model_share model_share_of(int64_t blocks, int32_t ranks, int32_t place);
 
 /* Whether there are slices of a value. */
 bool model_is_sliced(const sifr_model *model, int32_t value);

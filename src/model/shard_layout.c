@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "base/assert.h"
+#include "base/checked.h"
 #include "base/heap.h"
 #include "model/shard.h"
+#include "model/tensor_parts.h"
 
 enum { WHOLE = -1 };
 
@@ -20,6 +22,11 @@ typedef struct layout_walk {
     int32_t *user;  /* by weight: the last node that used it; -1: none yet */
     int32_t *base;  /* by weight: of an adapter's factor, the weight that it adapts; else -1 */
     bool *needed;   /* by node: the group of this product is needed whole */
+    /* By node, of the product that stands for a group: how many blocks its columns are in; those
+     * that several blocks of another group have in common, 0: it is no such group, WHOLE: not all
+     * of it; and whether it has such a group, so that it must be divided evenly. */
+    int64_t *blocks, *common;
+    bool *even;
     bool again;
 } layout_walk;
 
@@ -71,8 +78,7 @@ static int32_t sliced_value(const sifr_model *model, int32_t value) {
     return adds && model_is_sliced(model, node->y) ? node->y : value;
 }
 
-bool model_output_runs(const sifr_model *model, const model_node *node, int32_t ranks,
-                       model_runs *out) {
+bool model_output_runs(const sifr_model *model, const model_node *node, model_runs *out) {
     int64_t at = 0, columns = model->values[node->y].columns;
     int32_t y = sliced_value(model, node->y);
     bool found = true;
@@ -82,7 +88,7 @@ bool model_output_runs(const sifr_model *model, const model_node *node, int32_t 
         for (size_t v = 0; v < model->value_count && !found; v++) {
             const model_value *slice = &model->values[v];
             if (slice->base != y || slice->first != at || !is_read(model, (int32_t)v)) continue;
-            if (out->count == MODEL_BLOCKS || slice->columns % ranks) return false;
+            if (out->count == MODEL_BLOCKS) return false;
             at += slice->columns;
             out->end[out->count++] = at;
             found = true;
@@ -92,13 +98,59 @@ bool model_output_runs(const sifr_model *model, const model_node *node, int32_t 
     for (size_t v = 0; v < model->value_count; v++) /* slices that do not begin at its first */
         if (model->values[v].base == y && is_read(model, (int32_t)v)) return false;
     *out = (model_runs){.count = 1, .end = {columns}};
-    return columns % ranks == 0;
+    return true;
+}
+
+model_share model_share_of(int64_t blocks, int32_t ranks, int32_t place) {
+    base_assert(blocks >= 1 && (blocks >= ranks || ranks % blocks == 0));
+    if (blocks < ranks) return (model_share){ranks, blocks, place / (ranks / blocks), 1, 1};
+    model_portion own = model_portion_of(blocks, ranks, place);
+    return (model_share){ranks, blocks, own.first, own.end - own.first,
+                         model_portion_of(blocks, ranks, 0).end};
 }
 
 bool model_is_sliced(const sifr_model *model, int32_t value) {
     for (size_t v = 0; v < model->value_count; v++)
         if (model->values[v].base == value) return true;
     return false;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    while (b) {
+        int64_t rest = a % b;
+        a = b, b = rest;
+    }
+    return a;
+}
+
+/* A product begins a group, whose columns are divided with each of these runs. */
+static void begin_group(layout_walk *l, int32_t n, const model_runs *runs) {
+    l->group[l->model->nodes[n].y] = n;
+    l->blocks[n] = l->common[n] = 0;
+    l->even[n] = false;
+    for (int32_t r = 0; r < runs->count; r++)
+        l->blocks[n] = common_divisor(l->blocks[n], runs->end[r] - (r ? runs->end[r - 1] : 0));
+}
+
+static void limit_blocks(layout_walk *l, int32_t group, int64_t blocks) {
+    l->blocks[group] = common_divisor(l->blocks[group], blocks);
+}
+
+static int32_t join_groups(layout_walk *l, int32_t a, int32_t b) {
+    if (a == b) return a;
+    l->same[b] = a;
+    limit_blocks(l, a, l->blocks[b]);
+    if (l->common[a] != l->common[b]) l->common[a] = WHOLE;
+    l->even[a] |= l->even[b];
+    return a;
+}
+
+/* Whether ranks can divide a group. */
+static bool is_divisible(const layout_walk *l, int32_t group) {
+    int64_t blocks = l->blocks[group];
+    if (l->common[group]) return blocks == l->common[group] && !l->even[group];
+    bool evenly = blocks % l->ranks == 0;
+    return blocks >= l->ranks && (evenly || (!l->exact && !l->even[group]));
 }
 
 static void need_whole(layout_walk *l, int32_t group) {
@@ -128,8 +180,8 @@ static bool same_cut(const layout_walk *l, int32_t a, int32_t b) {
         return true;
     if (one->attributes.linear.transposed != two->attributes.linear.transposed) return false;
     if (l->out->products[a] == MODEL_CUT_INPUTS) return true;
-    return model_output_runs(l->model, one, l->ranks, &of_one) &&
-           model_output_runs(l->model, two, l->ranks, &of_two) && same_runs(&of_one, &of_two);
+    return model_output_runs(l->model, one, &of_one) && model_output_runs(l->model, two, &of_two) &&
+           same_runs(&of_one, &of_two);
 }
 
 static void use_weights(layout_walk *l, int32_t n) {
@@ -160,9 +212,9 @@ static void walk_factor(layout_walk *l, int32_t n) {
     if (l->model->weights[l->base[node->w[0]]].adapter == node->w[0]) {
         l->out->products[n] = MODEL_CUT_GRADIENT;
         l->out->parts[node->y] = true;
-    } else if (model_output_runs(l->model, node, l->ranks, &runs)) {
+    } else if (model_output_runs(l->model, node, &runs)) {
         l->out->products[n] = MODEL_CUT_OUTPUTS;
-        l->group[node->y] = n;
+        begin_group(l, n, &runs);
     }
 }
 
@@ -192,21 +244,23 @@ static void walk_product(layout_walk *l, int32_t n) {
         l->out->products[n] = MODEL_CUT_INPUTS;
         return;
     }
-    if (!model_output_runs(l->model, node, l->ranks, &runs)) return;
+    if (!model_output_runs(l->model, node, &runs)) return;
     l->out->products[n] = MODEL_CUT_OUTPUTS;
-    l->group[node->y] = n;
+    begin_group(l, n, &runs);
 }
 
-/* The one group of all inputs; WHOLE where there is none, or not all are of one. */
-static int32_t join_inputs(layout_walk *l, const model_node *node) {
+enum { ALL_INPUTS = (1 << DEVICE_INPUTS) - 1 };
+
+/* The one group of these inputs; WHOLE where there is none, or not all are of one. */
+static int32_t join_inputs(layout_walk *l, const model_node *node, int inputs) {
     int32_t joined = WHOLE;
     bool whole = false;
     for (int x = 0; x < DEVICE_INPUTS; x++) {
-        if (node->x[x] < 0 || l->model->values[node->x[x]].kind != MODEL_VALUE_ACTIVATION) continue;
+        if (!(inputs >> x & 1) || node->x[x] < 0) continue;
+        if (l->model->values[node->x[x]].kind != MODEL_VALUE_ACTIVATION) continue;
         int32_t group = group_of(l, node->x[x]);
         whole |= group == WHOLE;
-        if (group != WHOLE && joined != WHOLE) l->same[group] = joined;
-        if (group != WHOLE) joined = find(l, group);
+        if (group != WHOLE) joined = joined == WHOLE ? group : join_groups(l, joined, group);
     }
     if (!whole) return joined;
     need_whole(l, joined);
@@ -234,15 +288,44 @@ static bool keeps_slices(const sifr_model *model, const model_node *node) {
     return true;
 }
 
+/* More ranks than there are blocks of what several heads have in common: neighbours have the same
+ * one, and each rank some of the heads. */
+static void walk_common(layout_walk *l, int32_t n, int64_t blocks) {
+    const model_node *node = &l->model->nodes[n];
+    int32_t common = join_inputs(l, node, node->op->common_inputs);
+    int32_t own = join_inputs(l, node, ALL_INPUTS & ~node->op->common_inputs);
+    int64_t heads = node->op->blocks(l->model, node, false);
+    bool fits = !l->exact && common != WHOLE && own != WHOLE && common != own && blocks > 0 &&
+                l->ranks % blocks == 0 && heads % l->ranks == 0 && !l->never[n];
+    if (!fits) {
+        need_whole(l, common);
+        need_whole(l, own);
+        return;
+    }
+    limit_blocks(l, own, heads);
+    limit_blocks(l, common, blocks);
+    l->even[own] = true;
+    l->common[common] = l->common[common] && l->common[common] != blocks ? WHOLE : blocks;
+    l->group[node->y] = own;
+}
+
 static void walk_parts(layout_walk *l, int32_t n) {
     model_node node = l->model->nodes[n];
-    int32_t group = join_inputs(l, &node);
+    int64_t shared = node.op->common_inputs ? node.op->blocks(l->model, &node, true) : l->ranks;
+    if (shared < l->ranks) {
+        walk_common(l, n, shared);
+        return;
+    }
+    int32_t group = join_inputs(l, &node, ALL_INPUTS);
     bool parts = cut_of_shared(l->model, &node) == MODEL_CUT_GRADIENT;
     bool fits = !l->never[n] && (node.w[0] < 0 || node.op->shares) && !(parts && l->exact) &&
                 (node.op->divide || keeps_slices(l->model, &node));
     if (group == WHOLE) l->out->parts[node.y] = l->out->parts[node.x[0]] || feeds_factor(l, &node);
     if (group == WHOLE) return;
-    if (fits && node.op->divide) fits = node.op->divide(l->model, &node, l->ranks, 0);
+    int64_t blocks = node.op->divide ? node.op->blocks(l->model, &node, false) : 0;
+    if (node.op->divide) fits &= blocks > 0;
+    if (fits && node.op->common_inputs) blocks = common_divisor(blocks, shared);
+    if (fits && node.op->divide) limit_blocks(l, group, blocks);
     if (!fits) {
         need_whole(l, group);
         return;
@@ -262,6 +345,42 @@ static void walk_node(layout_walk *l, int32_t n) {
     use_weights(l, n);
 }
 
+/* The group that a node's weights are cut with; WHOLE: they are not. */
+static int32_t cut_group(const layout_walk *l, int32_t n) {
+    const model_node *node = &l->model->nodes[n];
+    if (l->out->products[n] == MODEL_CUT_OUTPUTS) return find(l, n);
+    if (l->out->products[n] == MODEL_CUT_INPUTS) return group_of(l, node->x[0]);
+    return l->out->products[n] == MODEL_CUT_ROWS ? group_of(l, node->y) : WHOLE;
+}
+
+/* Groups that cannot be divided are needed whole, and so are those whose blocks are in common to
+ * other numbers of ranks than the first such group's. */
+static void check_groups(layout_walk *l) {
+    int64_t common = 0;
+    for (size_t n = 0; n < l->model->node_count; n++) {
+        int32_t group = cut_group(l, (int32_t)n);
+        if (group == WHOLE) continue;
+        if (!common && is_divisible(l, group)) common = l->common[group];
+        bool other = l->common[group] && l->common[group] != common;
+        if (other || !is_divisible(l, group)) need_whole(l, group);
+    }
+}
+
+/* Weights that are used twice must be cut alike. */
+static void check_uses(layout_walk *l) {
+    const sifr_model *model = l->model;
+    for (size_t w = 0; w < model->weight_count; w++) l->user[w] = -1;
+    for (size_t n = 0; n < model->node_count; n++) {
+        int32_t w = model->nodes[n].w[0], group = cut_group(l, (int32_t)n);
+        if (w < 0 || group == WHOLE) continue;
+        int32_t before = l->user[w];
+        l->user[w] = (int32_t)n;
+        if (before < 0 || l->blocks[cut_group(l, before)] == l->blocks[group]) continue;
+        never_cut(l, before);
+        never_cut(l, (int32_t)n);
+    }
+}
+
 static void walk(layout_walk *l) {
     const sifr_model *model = l->model;
     l->again = false;
@@ -273,6 +392,8 @@ static void walk(layout_walk *l) {
         l->out->products[n] = MODEL_CUT_NONE;
     }
     for (size_t n = 0; n < model->node_count; n++) walk_node(l, (int32_t)n);
+    check_groups(l);
+    check_uses(l);
     for (size_t n = 0; n < model->node_count; n++) /* groups may have been joined since */
         if (l->needed[n]) l->needed[find(l, (int32_t)n)] = true;
     for (size_t n = 0; n < model->node_count; n++)
@@ -290,10 +411,27 @@ static void find_bases(layout_walk *l) {
     }
 }
 
+/* Blocks of several columns, where there are so many that ranks hardly differ: products of round
+ * sizes are faster. */
+static int64_t round_blocks(const layout_walk *l, int64_t blocks) {
+    int64_t each = 1;
+    if (blocks % l->ranks == 0) return blocks;
+    for (; blocks % 2 == 0 && blocks / 2 >= 8 * (int64_t)l->ranks && each < 64; each *= 2)
+        blocks /= 2;
+    return blocks;
+}
+
 static void note(const layout_walk *l) {
     const sifr_model *model = l->model;
-    for (size_t v = 0; v < model->value_count; v++)
-        l->out->cut[v] = group_of(l, (int32_t)v) != WHOLE;
+    l->out->copies = 1;
+    for (size_t v = 0; v < model->value_count; v++) {
+        int32_t group = group_of(l, (int32_t)v);
+        l->out->blocks[v] = group == WHOLE         ? 0
+                            : l->common[group] > 0 ? l->common[group]
+                                                   : round_blocks(l, l->blocks[group]);
+        if (group != WHOLE && l->common[group] > 0)
+            l->out->copies = (int32_t)(l->ranks / l->common[group]);
+    }
     for (size_t n = 0; n < model->node_count; n++) {
         if (model->nodes[n].op->layout != MODEL_LAYOUT_PRODUCT) continue;
         if (l->out->products[n] == MODEL_CUT_OUTPUTS || l->out->products[n] == MODEL_CUT_INPUTS)
@@ -311,11 +449,14 @@ sifr_status model_find_layouts(const sifr_model *model, int32_t ranks, bool exac
     sifr_status status;
     *out = (model_layouts){0};
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *out->products, &out->products, error), done);
-    BASE_TRY_GOTO(status, base_alloc(values, sizeof *out->cut, &out->cut, error), done);
+    BASE_TRY_GOTO(status, base_alloc(values, sizeof *out->blocks, &out->blocks, error), done);
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.never, &l.never, error), done);
     BASE_TRY_GOTO(status, base_alloc(values, sizeof *l.group, &l.group, error), done);
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.same, &l.same, error), done);
     BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.needed, &l.needed, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.blocks, &l.blocks, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.common, &l.common, error), done);
+    BASE_TRY_GOTO(status, base_alloc(nodes, sizeof *l.even, &l.even, error), done);
     BASE_TRY_GOTO(status, base_alloc(values, sizeof *out->parts, &out->parts, error), done);
     BASE_TRY_GOTO(status, base_alloc(model->weight_count, sizeof *l.user, &l.user, error), done);
     BASE_TRY_GOTO(status, base_alloc(model->weight_count, sizeof *l.base, &l.base, error), done);
@@ -328,6 +469,9 @@ done:
     free(l.group);
     free(l.same);
     free(l.needed);
+    free(l.blocks);
+    free(l.common);
+    free(l.even);
     free(l.user);
     free(l.base);
     if (status != SIFR_OK) model_layouts_free(out);
@@ -336,7 +480,7 @@ done:
 
 void model_layouts_free(model_layouts *layouts) {
     free(layouts->products);
-    free(layouts->cut);
+    free(layouts->blocks);
     free(layouts->parts);
     *layouts = (model_layouts){0};
 }

@@ -67,9 +67,9 @@ static void corner_of(const model_weight *w, int32_t index, int64_t *row, int64_
     for (int32_t b = 0; b < index; b++) {
         const model_block *block = &w->cut.blocks[b];
         if (height(block) == w->rows)
-            *column += width(block);
+            *column += w->cut.room[b] ? w->cut.room[b] : width(block);
         else
-            *row += height(block);
+            *row += w->cut.room[b] ? w->cut.room[b] : height(block);
     }
 }
 
@@ -106,6 +106,17 @@ static int64_t count_before(const model_weight *w, int32_t index, int64_t local)
     return row * wide + base_min_i64(base_max_i64(column, 0), wide);
 }
 
+/* The first local element from `place` on that stands for one of the logical weight; or `end`. */
+static int64_t next_element(const model_weight *w, int64_t place, int64_t end) {
+    for (int32_t b = 0; b < w->cut.count; b++) {
+        int64_t before = count_before(w, b, place), wide = width(&w->cut.blocks[b]), row, column;
+        if (before == model_block_elements(&w->cut.blocks[b])) continue;
+        corner_of(w, b, &row, &column);
+        end = base_min_i64(end, (row + before / wide) * w->columns + column + before % wide);
+    }
+    return end;
+}
+
 model_stretch model_logical_at(const model_weight *w, int64_t place, int64_t end) {
     base_assert(place >= 0 && end <= w->rows * w->columns);
     model_stretch out = {place, place, end - place};
@@ -120,8 +131,8 @@ model_stretch model_logical_at(const model_weight *w, int64_t place, int64_t end
         out.count = base_min_i64(out.count, left);
         return out;
     }
-    if (w->cut.count) out.at = -1;
-    return out;
+    if (!w->cut.count) return out;
+    return (model_stretch){-1, place, next_element(w, place, end) - place};
 }
 
 int32_t model_local_spans(const model_weight *w, int64_t first, int64_t count,

@@ -26,6 +26,10 @@ typedef struct model_cut {
     int64_t rows, columns; /* of the logical weight */
     int32_t count;         /* of blocks; 0: the local weight is the logical one */
     model_block blocks[MODEL_BLOCKS];
+    /* Local rows or columns, whichever are cut, that a block has room for; 0: as many as it has.
+     * Elements behind it are zeros and stand for none of the logical weight. */
+    int64_t room[MODEL_BLOCKS];
+    int64_t share; /* of ranks' parts: in how many equal parts each run of them is divided */
 } model_cut;
 
 /* Elements first … first + count - 1 of a block, row by row. */

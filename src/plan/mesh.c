@@ -157,9 +157,17 @@ static int32_t near_of(const plan_mesh *mesh) {
     return mesh->near > 0 ? mesh->near : 1;
 }
 
+/* The same of PLAN_TENSORS. */
+static int32_t alike_of(const plan_mesh *mesh) {
+    base_assert(mesh->alike >= 0 &&
+                mesh->ranks[PLAN_AXIS_TENSOR] % base_max_i64(mesh->alike, 1) == 0);
+    return mesh->alike > 0 ? mesh->alike : 1;
+}
+
 int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span) {
     int32_t ranks = 1;
     if (span == PLAN_HOSTS) return near_of(mesh);
+    if (span == PLAN_ALIKE) return alike_of(mesh);
     for (int a = 0; a < PLAN_AXES; a++)
         if (has(span, a)) ranks *= mesh->ranks[a];
     return ranks;
@@ -168,6 +176,7 @@ int32_t plan_mesh_ranks(const plan_mesh *mesh, plan_span span) {
 int32_t plan_mesh_place(const plan_mesh *mesh, plan_span span) {
     int32_t place = 0;
     if (span == PLAN_HOSTS) return plan_mesh_place(mesh, PLAN_STATE) % near_of(mesh);
+    if (span == PLAN_ALIKE) return mesh->place[PLAN_AXIS_TENSOR] % alike_of(mesh);
     for (int a = 0; a < PLAN_AXES; a++)
         if (has(span, a)) place = place * mesh->ranks[a] + mesh->place[a];
     return place;
@@ -179,6 +188,10 @@ int32_t plan_mesh_group(const plan_mesh *mesh, plan_span span) {
         return plan_mesh_group(mesh, PLAN_STATE) * runs +
                plan_mesh_place(mesh, PLAN_STATE) / near_of(mesh);
     }
+    if (span == PLAN_ALIKE)
+        return plan_mesh_group(mesh, PLAN_TENSORS) *
+                   (mesh->ranks[PLAN_AXIS_TENSOR] / alike_of(mesh)) +
+               mesh->place[PLAN_AXIS_TENSOR] / alike_of(mesh);
     return plan_mesh_place(mesh, (plan_span)(PLAN_WORLD & ~(unsigned)span));
 }
 
@@ -188,6 +201,7 @@ static int32_t extent_of(const plan_mesh *mesh, plan_span span) {
     /* The axes of PLAN_STATE are beside each other, so its places are as far apart as the last's.
      */
     if (span == PLAN_HOSTS) return mesh->ranks[PLAN_AXIS_TENSOR] * (near_of(mesh) - 1) + 1;
+    if (span == PLAN_ALIKE) return alike_of(mesh);
     for (int a = PLAN_AXES - 1; a >= 0; a--) {
         if (has(span, a)) extent += stride * (mesh->ranks[a] - 1);
         stride *= mesh->ranks[a];
@@ -200,6 +214,7 @@ bool plan_mesh_crosses(const plan_mesh *mesh, plan_span span, int32_t ranks_per_
     if (here <= 0 || world <= here || plan_mesh_ranks(mesh, span) == 1) return false;
     if (extent_of(mesh, span) > here) return true;
     if (span == PLAN_HOSTS) return here % (near_of(mesh) * mesh->ranks[PLAN_AXIS_TENSOR]) != 0;
+    if (span == PLAN_ALIKE) return here % alike_of(mesh) != 0;
     /* Blocks of so many ranks hold whole groups. */
     for (int a = PLAN_AXES - 1; a >= 0 && whole < extent_of(mesh, span); a--)
         whole *= mesh->ranks[a];
@@ -238,6 +253,7 @@ const char *plan_span_name(plan_span span) {
            : span == PLAN_CONTEXTS ? "contexts"
            : span == PLAN_TENSORS  ? "tensors"
            : span == PLAN_HOSTS    ? "host"
+           : span == PLAN_ALIKE    ? "alike"
                                    : "world";
 }
 

@@ -39,16 +39,21 @@ typedef enum plan_span {
     PLAN_WORLD = (1 << PLAN_AXES) - 1,
     /* Neighbours of PLAN_STATE that keep a second copy of weights among them; no axis, but whole
      * runs of plan_mesh.near places. */
-    PLAN_HOSTS = 1 << PLAN_AXES
+    PLAN_HOSTS = 1 << PLAN_AXES,
+    /* Neighbours of PLAN_TENSORS that have the same kv heads, where there are fewer of these; no
+     * axis, but whole runs of plan_mesh.alike places. */
+    PLAN_ALIKE = 1 << (PLAN_AXES + 1)
 } plan_span;
 
 typedef struct plan_mesh {
     int32_t ranks[PLAN_AXES]; /* the length of each axis, at least 1 */
     int32_t place[PLAN_AXES]; /* of this rank */
-    int32_t near; /* ranks of a group of PLAN_HOSTS, which divide those of PLAN_STATE; 0: there is
-                     no such group */
-    int32_t host; /* of PLAN_STATE, as many neighbours on each host; 0: one host, one rank on each,
-                     or uneven ones */
+    int32_t near;  /* ranks of a group of PLAN_HOSTS, which divide those of PLAN_STATE; 0: there is
+                      no such group */
+    int32_t alike; /* ranks of a group of PLAN_ALIKE, which divide those of PLAN_TENSORS; 0: there
+                      is no such group. It follows from the model: plan_lower sets it. */
+    int32_t host;  /* of PLAN_STATE, as many neighbours on each host; 0: one host, one rank on each,
+                      or uneven ones */
 } plan_mesh;
 
 /* The mesh of plain ZeRO: all ranks are shards of one copy. */
@@ -112,7 +117,7 @@ typedef struct plan_places {
  * host". Where nodes and switches are known, an axis is inside or between them. */
 const char *plan_mesh_places_text(const plan_mesh *mesh, const plan_places *places,
                                   char out[PLAN_MESH_LENGTH]);
-/* "stages", "shards", "replicas", "data", "contexts", "tensors", "host" or "world" */
+/* "stages", "shards", "replicas", "data", "contexts", "tensors", "host", "alike" or "world" */
 const char *plan_span_name(plan_span span);
 
 #endif

@@ -126,10 +126,16 @@ int64_t plan_joined_sequences(const sifr_model *model) {
     return row && row->pairs ? 2 : 1;
 }
 
+plan_span plan_parts_span(const plan_schedule *s, int32_t segment) {
+    base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
+    return s->model->segments[segment].copies > 1 ? PLAN_ALIKE : PLAN_TENSORS;
+}
+
 bool plan_counts_segment(const plan_schedule *s, int32_t segment) {
     base_assert(segment >= 0 && (size_t)segment < s->model->segment_count);
-    return !s->model->segments[segment].replicated ||
-           plan_mesh_place(&s->settings.mesh, PLAN_TENSORS) == 0;
+    const model_segment *of = &s->model->segments[segment];
+    if (of->copies > 1) return plan_mesh_place(&s->settings.mesh, PLAN_ALIKE) == 0;
+    return !of->replicated || plan_mesh_place(&s->settings.mesh, PLAN_TENSORS) == 0;
 }
 
 bool plan_compresses(const plan_settings *settings) {

@@ -8,6 +8,9 @@
  * alike, the first's alone. */
 bool plan_counts_segment(const plan_schedule *schedule, int32_t segment);
 
+/* The ranks among which the parts of a segment's gradient are added up (model_segment.partial). */
+plan_span plan_parts_span(const plan_schedule *schedule, int32_t segment);
+
 /* Whether kernels cannot reach a buffer: it is on disk, or in host memory separate from the
  * device's. */
 bool plan_is_offloaded(const plan_schedule *schedule, int32_t buffer);
@@ -158,8 +161,8 @@ const optim_row *plan_row(const plan_schedule *schedule, int32_t segment); /* th
  * one for each rank that owns some of it; and the bytes of one rank's sums for all weights of a
  * segment. */
 int32_t plan_sum_parts(const plan_settings *settings);
-/* The same of tensor ranks: 1 where all of them have the segment's weights whole. Their parts lie
- * behind one another, each of plan_sum_parts parts. */
+/* The same of tensor ranks: 1 where all of them have the segment's weights whole. A
+ * part of the sums has theirs, one behind the other. */
 int32_t plan_sum_tensors(const plan_schedule *schedule, int32_t segment);
 int64_t plan_sum_bytes(const plan_schedule *schedule, int32_t segment);
 

@@ -41,7 +41,8 @@ const char *plan_queue_name(plan_queue queue) {
 }
 
 plan_queue plan_queue_of_span(plan_span span) {
-    return span == PLAN_TENSORS || span == PLAN_CONTEXTS ? PLAN_NEAR : PLAN_COMMUNICATION;
+    bool near = span == PLAN_TENSORS || span == PLAN_CONTEXTS || span == PLAN_ALIKE;
+    return near ? PLAN_NEAR : PLAN_COMMUNICATION;
 }
 
 const char *plan_role_name(plan_role role) {

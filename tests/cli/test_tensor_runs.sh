@@ -66,9 +66,36 @@ train swapped 4
 same swapped two
 ! cmp -s quantised/model.safetensors two/model.safetensors || fail "8 bits change nothing"
 
-settings 4 0 # two kv heads: attention is whole, the MLP is cut
+# Two kv heads: two ranks have each, and what they make of its gradient is added up and counted once.
+settings 4 0
 train wide 4
 near wide
+grep -q '^tensor_parallel: 14 of 16 matrices are divided among 4 ranks; each has ' err ||
+    fail "wide: $(grep tensor_parallel err)"
+settings 4 3
+train wide-eight 8
+same wide-eight wide
+groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+groups | grep -q '^alike reduced [1-9]' || fail "no sums over ranks that have the same kv heads"
+
+# Three ranks: of a model with three kv heads a head each; two have two and one, and of an odd MLP
+# 81 and 80 columns.
+sed 's/"num_attention_heads": 4/"num_attention_heads": 6/; s/"num_key_value_heads": 2/"num_key_value_heads": 3/
+    s/"intermediate_size": 160/"intermediate_size": 161/; s/"hidden_size": 64/"hidden_size": 96/' \
+    tiny.json >odd.json
+"$SIFR" init --config odd.json --tokenizer tok --output odd --seed 3 >/dev/null
+settings 1 0
+train odd-one 1 --model odd --learning-rate 1e-3
+settings 2 0
+train odd-two 2 --model odd --learning-rate 1e-3
+near odd-two odd-one
+grep -q '^tensor_parallel: 14 of 16 matrices' err || fail "odd: $(grep tensor_parallel err)"
+settings 2 3
+train odd-four 4 --model odd --learning-rate 1e-3
+same odd-four odd-two
+settings 3 0
+train odd-three 3 --model odd --learning-rate 1e-3
+near odd-three odd-one
 
 # Norms of queries and keys: their gradients are sums over the ranks, once a step.
 sed 's/llama/qwen3/; s/Llama/Qwen3/' tiny.json >qwen.json
@@ -118,6 +145,13 @@ grep -q 'was made with tensor ranks 2, this run has 1: continuing, but results w
     fail "fewer: the difference is not said"
 on more one 2 2 4
 grep -q 'was made with tensor ranks 1, this run has 2' err || fail "more: it is not said"
+on of-wide wide 1 0 1
+on to-wide one 4 3 8
+cp -r odd-four odd-on # heads that lie unevenly
+rm -r odd-on/checkpoint-20
+settings 3 1
+train odd-on 3 --model odd --learning-rate 1e-3 --resume
+near odd-on odd-one
 on again four 2 1 2
 same again two
 ! grep -q 'results will differ' err || fail "again: $(cat err)"
@@ -142,7 +176,7 @@ grep -q 'offload of parameters, gradients or activations is not supported with 2
 # Optimizers that do not go by elements or by sums over a weight.
 while read -r type reads; do
     settings 2 0
-    sed -i 's/"type": "AdamW"/"type": "'"$type"'"/' ds.json
+    sed -i 's/"type": "AdamW", "params": {"lr": 3e-3}/"type": "'"$type"'"/' ds.json
     "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "$type: it runs"
     grep -q "an optimizer that reads $reads, is not supported with 2 tensor ranks yet" err ||
         fail "$type: $(cat err)"

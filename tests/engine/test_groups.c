@@ -37,8 +37,9 @@ static bool has_its_ranks(const group_rank *r, comm_group *group, plan_span span
 }
 
 static void *open_all(void *argument) {
-    static const plan_span spans[] = {PLAN_WORLD,    PLAN_STAGES,   PLAN_DATA,    PLAN_STATE,
-                                      PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS};
+    static const plan_span spans[] = {PLAN_WORLD,   PLAN_STAGES,   PLAN_DATA,
+                                      PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
+                                      PLAN_TENSORS, PLAN_HOSTS,    PLAN_ALIKE};
     group_rank *r = argument;
     engine_groups groups;
     comm_group *world = comm_threads_group(r->world, r->rank);
@@ -79,6 +80,7 @@ static void of_a_mesh(void **state) {
     opens((plan_mesh){.ranks = {1, 1, 1, 1, 4}}); /* the world's, but in a lane of its own */
     opens((plan_mesh){.ranks = {1, 1, 2, 2, 2}, .near = 2});
     opens((plan_mesh){.ranks = {2, 1, 2, 1, 2}});
+    opens((plan_mesh){.ranks = {1, 1, 2, 1, 4}, .alike = 2});
     opens((plan_mesh){.ranks = {2, 2, 1, 2, 2}});
 }
 

@@ -113,13 +113,17 @@ static void cuts_a_fused_matrix(void **state) {
     sifr_model_free(model);
 }
 
-/* Each element of each weight is on one rank, or on all. */
+/* Each element of each weight is on one rank, on as many as have it alike, or on all; and from
+ * local elements, of which those that a rank has room for and does not have stand for none, each is
+ * found where it lies. */
 static void parts_are_the_whole(void **state) {
     (void)state;
-    static const char *const texts[] = {LLAMA(6, 3, 36), gpt2, LLAMA(4, 2, 38)};
-    static const int32_t ranks[] = {3, 2, 2};
+    static const char *const texts[] = {LLAMA(6, 3, 36), gpt2, LLAMA(4, 2, 38),
+                                        LLAMA(6, 3, 37), gpt2, LLAMA(8, 2, 36),
+                                        LLAMA(4, 1, 100)};
+    static const int32_t ranks[] = {3, 2, 2, 2, 4, 4, 2};
     sifr_error error = {0};
-    for (int t = 0; t < 3; t++) {
+    for (int t = 0; t < 7; t++) {
         sifr_model *model = model_of(texts[t]), *part;
         assert_int_equal(model_shard(model, ranks[t], 0, 0, &part, &error), SIFR_OK);
         for (size_t w = 0; w < model->weight_count; w++) {
@@ -128,12 +132,24 @@ static void parts_are_the_whole(void **state) {
             int *seen = calloc((size_t)elements, sizeof *seen);
             for (int32_t place = 0; place < ranks[t]; place++) {
                 model_weight there = model_weight_at(part, w, place);
+                int64_t local = there.rows * there.columns, lie = 0, stand = 0;
                 model_stretch s;
                 for (int64_t at = 0; model_local_next(&there, at, elements, &s);
-                     at = s.at + s.count)
+                     at = s.at + s.count) {
                     for (int64_t i = 0; i < s.count; i++) seen[s.at + i]++;
+                    assert_int_equal(model_logical_at(&there, s.place, local).at, s.at);
+                    assert_true(s.place + s.count <= local);
+                    lie += s.count;
+                }
+                for (int64_t at = 0; at < local; at = s.place + s.count) {
+                    s = model_logical_at(&there, at, local);
+                    assert_true(s.place == at && s.count >= 1);
+                    if (s.at >= 0) stand += s.count;
+                }
+                assert_int_equal(lie, stand);
             }
-            int times = part->weights[w].replicated ? ranks[t] : 1;
+            int copies = part->weights[w].copies ? part->weights[w].copies : 1;
+            int times = part->weights[w].replicated ? ranks[t] : copies;
             for (int64_t i = 0; i < elements; i++) assert_int_equal(seen[i], times);
             free(seen);
         }
@@ -142,21 +158,76 @@ static void parts_are_the_whole(void **state) {
     }
 }
 
-/* Three kv heads are not divided among two ranks: attention stays whole, the MLP is cut. An odd
- * width is not, either: nothing is left. */
-static void keeps_what_cannot_be_divided(void **state) {
+/* Three kv heads among two ranks: the first has two, and both have room for two. Of an MLP of 37
+ * columns they have 19 and 18; of a wide one blocks of as many columns as leave eight for each. */
+static void divides_unevenly(void **state) {
     (void)state;
-    sifr_model *model = model_of(LLAMA(6, 3, 36)), *part;
+    sifr_model *model = model_of(LLAMA(6, 3, 37)), *part;
     sifr_error error = {0};
-    assert_int_equal(model_shard(model, 2, 0, 0, &part, &error), SIFR_OK);
-    assert_true(find(part, "layers.0.self_attn.q_proj.weight")->replicated);
-    assert_true(find(part, "layers.0.self_attn.o_proj.weight")->replicated);
-    expect_cut(part, "layers.0.mlp.gate_proj.weight", 18, 48);
+    for (int place = 0; place < 2; place++) {
+        assert_int_equal(model_shard(model, 2, place, 0, &part, &error), SIFR_OK);
+        expect_cut(part, "layers.0.self_attn.q_proj.weight", 32, 48);
+        expect_cut(part, "layers.0.self_attn.k_proj.weight", 16, 48);
+        expect_cut(part, "layers.0.self_attn.o_proj.weight", 48, 32);
+        expect_cut(part, "layers.0.mlp.gate_proj.weight", 19, 48);
+        const model_cut *cut = &find(part, "layers.0.mlp.down_proj.weight")->cut;
+        assert_int_equal(cut->blocks[0].columns[0], place ? 19 : 0);
+        assert_int_equal(cut->blocks[0].columns[1], place ? 37 : 19);
+        sifr_model_free(part);
+    }
+    sifr_model_free(model);
+    model = model_of(LLAMA(6, 3, 200)); /* 25 blocks of 8: 9, 8 and 8 */
+    assert_int_equal(model_shard(model, 3, 1, 0, &part, &error), SIFR_OK);
+    expect_cut(part, "layers.0.mlp.gate_proj.weight", 72, 48);
+    assert_int_equal(find(part, "gate_proj.weight")->cut.blocks[0].rows[0], 72);
+    assert_int_equal(find(part, "gate_proj.weight")->cut.blocks[0].rows[1], 136);
     sifr_model_free(part);
     sifr_model_free(model);
-    model = model_of(LLAMA(6, 3, 37));
-    assert_int_equal(model_shard(model, 2, 0, 0, &part, &error), SIFR_USAGE);
-    assert_non_null(strstr(error.message, "2 ranks cannot divide any product of this model"));
+}
+
+static void expect_attention(const sifr_model *part, int heads, int kv_heads) {
+    for (size_t n = 0; n < part->node_count; n++) {
+        if (part->nodes[n].op != &model_op_attention) continue;
+        assert_int_equal(part->nodes[n].attributes.attention.heads, heads);
+        assert_int_equal(part->nodes[n].attributes.attention.kv_heads, kv_heads);
+    }
+}
+
+/* Two kv heads among four ranks, one among two: neighbours have the same, and each makes a part of
+ * its gradient. Not where neighbours cannot be as many, or heads do not divide. */
+static void shares_kv_heads(void **state) {
+    (void)state;
+    sifr_model *model = model_of(LLAMA(8, 2, 36)), *part;
+    sifr_error error = {0};
+    for (int place = 0; place < 4; place++) {
+        assert_int_equal(model_shard(model, 4, place, 0, &part, &error), SIFR_OK);
+        const model_weight *k = find(part, "layers.1.self_attn.k_proj.weight");
+        expect_cut(part, "layers.1.self_attn.q_proj.weight", 16, 48);
+        expect_cut(part, "layers.1.self_attn.k_proj.weight", 8, 48);
+        assert_int_equal(k->cut.blocks[0].rows[0], place / 2 * 8);
+        assert_true(k->copies == 2 && k->partial && part->segments[k->segment].copies == 2);
+        assert_int_equal(find(part, "q_proj.weight")->copies, 0);
+        assert_int_equal(part->copies, 2);
+        expect_attention(part, 2, 1);
+        sifr_model_free(part);
+    }
+    sifr_model_free(model);
+    model = model_of(LLAMA(4, 1, 36));
+    assert_int_equal(model_shard(model, 2, 1, 0, &part, &error), SIFR_OK);
+    expect_cut(part, "layers.0.self_attn.v_proj.weight", 8, 48);
+    expect_attention(part, 2, 1);
+    sifr_model_free(part);
+    sifr_model_free(model);
+    model = model_of(LLAMA(9, 3, 36)); /* four ranks: not as many have each kv head */
+    assert_int_equal(model_shard(model, 4, 1, 0, &part, &error), SIFR_OK);
+    assert_true(find(part, "q_proj.weight")->replicated && part->copies == 1);
+    expect_attention(part, 9, 3);
+    sifr_model_free(part);
+    sifr_model_free(model);
+    model = model_of(LLAMA(6, 2, 36)); /* six heads among four */
+    assert_int_equal(model_shard(model, 4, 1, 0, &part, &error), SIFR_OK);
+    assert_true(find(part, "q_proj.weight")->replicated && part->copies == 1);
+    sifr_model_free(part);
     sifr_model_free(model);
 }
 
@@ -221,8 +292,9 @@ static void segments_are_whole_or_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cuts_a_decoder),      cmocka_unit_test(cuts_a_fused_matrix),
-        cmocka_unit_test(parts_are_the_whole), cmocka_unit_test(keeps_what_cannot_be_divided),
-        cmocka_unit_test(divides_into_pieces), cmocka_unit_test(segments_are_whole_or_cut)};
+        cmocka_unit_test(cuts_a_decoder),           cmocka_unit_test(cuts_a_fused_matrix),
+        cmocka_unit_test(parts_are_the_whole),      cmocka_unit_test(divides_unevenly),
+        cmocka_unit_test(shares_kv_heads),          cmocka_unit_test(divides_into_pieces),
+        cmocka_unit_test(segments_are_whole_or_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,8 @@
 
 #include "plan/mesh.h"
 
-static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE,   PLAN_DATA,  PLAN_WORLD,
-                                  PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS, PLAN_STAGES};
+static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_DATA,   PLAN_WORLD, PLAN_CONTEXTS,
+                                  PLAN_TENSORS,  PLAN_HOSTS, PLAN_STAGES, PLAN_ALIKE};
 
 /* Has every axis, so that an order of axes shows. */
 static plan_mesh full(void) {
@@ -45,7 +45,7 @@ static void places(void **state) {
 static void groups(void **state) {
     (void)state;
     plan_mesh mesh = full();
-    mesh.near = 2;
+    mesh.near = 2, mesh.alike = 5;
     for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
         int32_t members[240] = {0}, size = plan_mesh_ranks(&mesh, spans[i]);
         for (int32_t r = 0; r < 240; r++) {
@@ -79,7 +79,8 @@ static void hosts(void **state) {
                           {.ranks = {1, 4, 2, 1, 1}},
                           {.ranks = {2, 2, 2, 1, 3}},
                           {.ranks = {1, 2, 2, 3, 2}, .near = 3},
-                          {.ranks = {2, 1, 6, 1, 2}, .near = 2}};
+                          {.ranks = {2, 1, 6, 1, 2}, .near = 2},
+                          {.ranks = {1, 2, 2, 1, 6}, .alike = 2}};
     for (size_t m = 0; m < sizeof meshes / sizeof *meshes; m++)
         for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
             for (int32_t here = 1; here <= 250; here++)

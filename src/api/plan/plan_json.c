@@ -36,8 +36,8 @@ static json_t *wire_json(const plan_outcome *stage) {
 /* Of each axis with several ranks: its length, and the bytes that it moves. */
 static json_t *mesh_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
-    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_CONTEXTS, PLAN_TENSORS,
-                                      PLAN_HOSTS};
+    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_CONTEXTS,
+                                      PLAN_TENSORS,  PLAN_HOSTS, PLAN_ALIKE};
     int32_t here = r->machine.ranks_per_host,
             stages = plan_mesh_ranks(&s->settings.mesh, PLAN_STAGES);
     json_t *mesh = json_object();

@@ -118,8 +118,8 @@ static void print_pipeline(const api_plan_report *r) {
 static void print_mesh(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_mesh *mesh = &s->settings.mesh;
-    static const plan_span spans[] = {PLAN_STATE, PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS,
-                                      PLAN_HOSTS};
+    static const plan_span spans[] = {PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
+                                      PLAN_TENSORS, PLAN_HOSTS,    PLAN_ALIKE};
     char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
     plan_places places = {.per_host = r->machine.ranks_per_host, .per_node = r->ranks_per_node};
     bool stages = plan_parts(&s->settings.pipeline) > 1,

@@ -276,8 +276,8 @@ model_weight engine_weight_at(const sifr_engine *engine, size_t index, int32_t r
     return model_weight_at(engine->model, index, mesh.place[PLAN_AXIS_TENSOR]);
 }
 
-/* Only ranks of its stage own a weight, and of what tensor ranks have alike the first. Replicas
- * hold the same slice, so each owns a part of it. */
+/* Only ranks of its stage own a weight, and of what tensor ranks have alike the first of them.
+ * Replicas hold the same slice, so each owns a part of it. */
 void engine_share(const sifr_engine *engine, size_t index, engine_part part, int32_t rank,
                   int64_t *first, int64_t *count) {
     const plan_settings *settings = &engine->training->settings;
@@ -286,7 +286,9 @@ void engine_share(const sifr_engine *engine, size_t index, engine_part part, int
     int32_t unit = engine->model->weights[index].unit;
     *first = *count = 0;
     if (mesh.place[PLAN_AXIS_STAGE] != plan_stage_of(&settings->pipeline, unit)) return;
-    if (engine->model->weights[index].replicated && mesh.place[PLAN_AXIS_TENSOR] > 0) return;
+    const model_weight *w = &engine->model->weights[index];
+    if (w->replicated && mesh.place[PLAN_AXIS_TENSOR] > 0) return;
+    if (w->copies > 1 && mesh.place[PLAN_AXIS_TENSOR] % w->copies != 0) return;
     int32_t replicas = plan_mesh_ranks(&mesh, PLAN_REPLICAS);
     int32_t place =
         plan_mesh_place(&mesh, PLAN_STATE) * replicas + plan_mesh_place(&mesh, PLAN_REPLICAS);

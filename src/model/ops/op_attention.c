@@ -59,16 +59,23 @@ static void note_extent(device_attributes *attributes, const model_extent *exten
     if (!extent->training) attributes->attention.dropout = 0;
 }
 
-/* Dropout draws by the heads of all parts. */
-static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
+static int64_t blocks_of(const sifr_model *model, const model_node *node, bool common) {
+    const device_attention_attributes *a = &node->attributes.attention;
+    if (model_is_sliced(model, node->y)) return 0;
+    return common ? a->kv_heads : a->heads;
+}
+
+/* Dropout draws by the heads of all parts. Where there are more ranks than kv heads, all heads of a
+ * rank have one of these. */
+static void divide_heads(const sifr_model *model, model_node *node, const model_share *share) {
     device_attention_attributes *a = &node->attributes.attention;
-    if (model_is_sliced(model, node->y)) return false;
-    if (a->heads % parts || a->kv_heads % parts) return false;
-    if (a->dropout > 0) a->whole_heads = a->heads, a->first_head = place * (a->heads / parts);
-    a->all_kv_heads = a->kv_heads;
-    a->heads /= parts;
-    a->kv_heads /= parts;
-    return true;
+    int32_t heads = a->heads, kv_heads = a->kv_heads;
+    (void)model;
+    if (a->dropout > 0)
+        a->whole_heads = heads, a->first_head = (int32_t)(heads / share->blocks * share->first);
+    a->all_kv_heads = kv_heads;
+    a->heads = (int32_t)(heads / share->blocks * share->room);
+    a->kv_heads = kv_heads < share->ranks ? 1 : (int32_t)(kv_heads / share->blocks * share->room);
 }
 
 const model_op model_op_attention = {
@@ -89,6 +96,8 @@ const model_op model_op_attention = {
     .complete = note_extent,
     .untouched = untouched_bytes,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
+    .common_inputs = 1 << 1 | 1 << 2,
     .divide = divide_heads,
     .contexts = MODEL_CONTEXTS_HEADS,
 };

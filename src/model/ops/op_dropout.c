@@ -4,14 +4,16 @@
 #include "base/inside.h"
 #include "model/shard.h"
 
+static int64_t blocks_of(const sifr_model *model, const model_node *node, bool common) {
+    (void)common;
+    return model_is_sliced(model, node->y) ? 0 : model->values[node->y].columns;
+}
+
 /* Numbers are those of the whole value. */
-static bool divide_columns(const sifr_model *model, model_node *node, int32_t parts,
-                           int32_t place) {
+static void divide_columns(const sifr_model *model, model_node *node, const model_share *share) {
     device_dropout_attributes *a = &node->attributes.dropout;
-    if (model_is_sliced(model, node->y)) return false;
     a->whole = model->values[node->y].columns;
-    a->first = a->whole / parts * place;
-    return true;
+    a->first = a->whole / share->blocks * share->first;
 }
 
 const model_op model_op_dropout = {
@@ -24,6 +26,7 @@ const model_op model_op_dropout = {
     .by_row = true,
     .counts_elements = true,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
     .divide = divide_columns,
 };
 

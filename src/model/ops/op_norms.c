@@ -11,12 +11,16 @@ static void saved_norm(const model_node *node, int64_t tokens, int64_t *rows, in
 }
 
 /* Norms of heads; that of a whole row needs all its columns. */
-static bool divide_norms(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
-    (void)place;
-    device_norm_attributes *a = &node->attributes.norm;
-    if (model_is_sliced(model, node->y) || a->groups == 1 || a->groups % parts) return false;
-    a->groups /= parts;
-    return true;
+static int64_t blocks_of(const sifr_model *model, const model_node *node, bool common) {
+    int64_t groups = node->attributes.norm.groups;
+    (void)common;
+    return model_is_sliced(model, node->y) || groups == 1 ? 0 : groups;
+}
+
+static void divide_norms(const sifr_model *model, model_node *node, const model_share *share) {
+    (void)model;
+    node->attributes.norm.groups =
+        (int32_t)(node->attributes.norm.groups / share->blocks * share->room);
 }
 
 static model_shared shared_weights(const sifr_model *model, const model_node *node) {
@@ -36,6 +40,7 @@ const model_op model_op_layer_norm = {
     .by_row = true,
     .undecayed = true,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
     .divide = divide_norms,
     .shares = shared_weights,
 };
@@ -51,6 +56,7 @@ const model_op model_op_rms_norm = {
     .saved = saved_norm,
     .by_row = true,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
     .divide = divide_norms,
     .shares = shared_weights,
 };

@@ -5,12 +5,15 @@
 #include "model/builder.h"
 #include "model/shard.h"
 
-static bool divide_heads(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
-    (void)place;
-    if (model_is_sliced(model, node->y)) return false;
-    if (node->attributes.rope.heads % parts) return false;
-    node->attributes.rope.heads /= parts;
-    return true;
+static int64_t blocks_of(const sifr_model *model, const model_node *node, bool common) {
+    (void)common;
+    return model_is_sliced(model, node->y) ? 0 : node->attributes.rope.heads;
+}
+
+static void divide_heads(const sifr_model *model, model_node *node, const model_share *share) {
+    (void)model;
+    node->attributes.rope.heads =
+        (int32_t)(node->attributes.rope.heads / share->blocks * share->room);
 }
 
 const model_op model_op_rope = {
@@ -23,6 +26,7 @@ const model_op model_op_rope = {
     .backward_in_place = true,
     .by_row = true,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
     .divide = divide_heads,
 };
 

@@ -5,17 +5,21 @@
 
 /* A part has some of the groups, with all their parts; what is read of its output must be one of
  * these, which has the same groups. */
-static bool divide_groups(const sifr_model *model, model_node *node, int32_t parts, int32_t place) {
-    (void)place;
+static int64_t blocks_of(const sifr_model *model, const model_node *node, bool common) {
     int64_t width = model->values[node->y].columns / node->attributes.split_qkv.parts;
-    if (node->attributes.split_qkv.groups % parts) return false;
+    (void)common;
     for (size_t v = 0; v < model->value_count; v++) {
         const model_value *value = &model->values[v];
         if (value->base != node->y) continue;
-        if (value->columns != width || value->first % width) return false;
+        if (value->columns != width || value->first % width) return 0;
     }
-    node->attributes.split_qkv.groups /= parts;
-    return true;
+    return node->attributes.split_qkv.groups;
+}
+
+static void divide_groups(const sifr_model *model, model_node *node, const model_share *share) {
+    (void)model;
+    node->attributes.split_qkv.groups =
+        (int32_t)(node->attributes.split_qkv.groups / share->blocks * share->room);
 }
 
 const model_op model_op_split_qkv = {
@@ -26,6 +30,7 @@ const model_op model_op_split_qkv = {
     .accumulates = true,
     .by_row = true,
     .layout = MODEL_LAYOUT_PARTS,
+    .blocks = blocks_of,
     .divide = divide_groups,
 };
 

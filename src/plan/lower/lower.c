@@ -557,6 +557,7 @@ static sifr_status lower(const sifr_model *model, device *dev, const plan_settin
                          plan_schedule **out, sifr_error *error) {
     plan_settings here = *asked;
     const plan_settings *settings = &here;
+    here.mesh.alike = model->copies > 1 ? model->copies : 0;
     BASE_TRY(check_settings(model, dev, settings, error));
     if (settings->mode == PLAN_TRAIN)
         BASE_TRY(optim_check_groups(model, &settings->step.optimizer, error));

@@ -170,5 +170,13 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                              .place = plan_mesh_place(&settings->mesh, PLAN_TENSORS),
                              .exact = exact,
                              .words = settings->step.mesh.vocab_parallel_lm_head};
-    return model_shard_by(model, args, out, error);
+    BASE_TRY(model_shard_by(model, args, out, error));
+    if ((*out)->copies <= 1 || !optim_row_of(&settings->step.optimizer)->by_weight) return SIFR_OK;
+    sifr_model_free(*out);
+    *out = NULL;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s, whose sums over a weight would count twice what several ranks have "
+                     "alike, is not supported with more tensor ranks than kv heads yet; leave one "
+                     "of them out",
+                     key, optim_row_of(&settings->step.optimizer)->name);
 }

@@ -89,21 +89,28 @@ static bool touches(const overlap_state *o, const plan_instruction *in, int32_t 
     return false;
 }
 
-static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sifr_error *error) {
-    for (size_t p = o->pending_count; p-- > 0;) {
-        if (touches(o, in, o->pending[p])) BASE_TRY(wait_for(o, p, error));
-    }
-    return SIFR_OK;
-}
-
 /* The second half of a sum begins at its wait (executor.c), so all ranks must come to the waits in
- * one order: before the norm, whatever each has of the sums before. */
+ * one order: before the norm, whatever each has of the sums before. Of parts of gradients one rank
+ * reads these sums and another one those, so the first one that is read waits for all. */
 static sifr_status wait_for_sums(overlap_state *o, sifr_error *error) {
     for (size_t p = 0; p < o->pending_count;) {
         if (o->s->instructions[o->pending[p]].action == PLAN_SUM)
             BASE_TRY(wait_for(o, p, error));
         else
             p++;
+    }
+    return SIFR_OK;
+}
+
+static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sifr_error *error) {
+    bool parts = false;
+    for (size_t p = 0; p < o->pending_count; p++) {
+        const plan_instruction *t = &o->s->instructions[o->pending[p]];
+        parts |= t->action == PLAN_SUM && t->segment >= 0 && touches(o, in, o->pending[p]);
+    }
+    if (parts) BASE_TRY(wait_for_sums(o, error));
+    for (size_t p = o->pending_count; p-- > 0;) {
+        if (touches(o, in, o->pending[p])) BASE_TRY(wait_for(o, p, error));
     }
     return SIFR_OK;
 }

@@ -1,7 +1,8 @@
 /* Tensor ranks have some weights alike (norms, an embedding): each updates its own copy, and the
  * norm counts the squares of one. Their gradients are the same, but for weights that serve some of
  * a rank's columns only (a norm of heads): of these each rank has a part, over all micro batches,
- * and the parts are added up before the squares. Until here all ranks' lists have the same squares,
+ * and the parts are added up before the squares. So are those of keys and values that several ranks
+ * have alike, over these ranks. Until here all ranks' lists have the same squares,
  * before which the passes put transfers that all ranks make. */
 #include <stdlib.h>
 
@@ -21,7 +22,8 @@ static sifr_status add_parts(plan_schedule *s, const plan_list *old, const plan_
                              sifr_error *error) {
     int32_t g = in->segment;
     base_dtype type = plan_sum_type(&s->settings);
-    int64_t tensors = plan_mesh_ranks(&s->settings.mesh, PLAN_TENSORS);
+    plan_span span = plan_parts_span(s, g);
+    int64_t tensors = plan_mesh_ranks(&s->settings.mesh, span);
     int32_t slices = plan_slices(&s->settings, PLAN_CUT_OPTIMIZER);
     int64_t elements = s->segment_elements[g] / slices;
     const plan_operand *x = &old->operands[in->first_operand];
@@ -32,7 +34,7 @@ static sifr_status add_parts(plan_schedule *s, const plan_list *old, const plan_
     return plan_add_collective(
         s,
         &(plan_collective){.action = PLAN_SUM,
-                           .span = PLAN_TENSORS,
+                           .span = span,
                            .encoding = plan_code_of(type),
                            .sum = type,
                            .segment = g,

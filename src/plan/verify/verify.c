@@ -78,8 +78,8 @@ static sifr_status check_runs(const plan_schedule *s, size_t index, sifr_error *
 static bool may_carry(const plan_schedule *s, const plan_instruction *in) {
     if (in->segment < 0 || in->action == PLAN_GATHER || in->action == PLAN_REDUCE) return true;
     if (in->action == PLAN_EXCHANGE) return in->encoding == PLAN_CODE_BLOCKS4;
-    return in->action == PLAN_SUM && in->span == PLAN_TENSORS &&
-           s->model->segments[in->segment].partial;
+    return in->action == PLAN_SUM && s->model->segments[in->segment].partial &&
+           in->span == plan_parts_span(s, in->segment);
 }
 
 /* What is added up has a type, and its sum that type or fp32. */
