@@ -25,7 +25,7 @@ tested=$(for folder in $folders; do
 done | sort -u)
 for type in $known; do
     row=$(grep "^| \`$type\` |" $page)
-    [ "$(echo "$row" | awk -F'|' '{ print NF }')" = 10 ] || fail "$page: $type: not 8 columns"
+    [ "$(echo "$row" | awk -F'|' '{ print NF }')" = 11 ] || fail "$page: $type: not 9 columns"
     case $row in
     *"| yes |"*) echo "$tested" | grep -qx "$type" || fail "$page: $type: no test runs such a folder" ;;
     esac
@@ -38,4 +38,21 @@ for folder in tests/golden/families/models/* tests/golden/encoders/models/* \
     *" $folder "*) ;;
     *) fail "$folder is not expected to open" ;;
     esac
+done
+
+# What two tensor ranks divide: the rows of the test that trains them, by type. Several folders of a
+# type may have more or fewer layers, or heads of their own.
+names=tests/engine/test_tensor_families.c
+sed -n '/cuts\[\] = {/,/};/s/^ *{"\(.*\)", \([0-9]*\), \([0-9]*\)},.*/\1 \2 \3/p' $names >"$OLDPWD/cuts"
+while read -r name cut all; do
+    config=$(find tests/golden -path "*/models/$name/config.json" | head -n 1)
+    type=$(sed -n 's/^ \{1,2\}"model_type": "\(.*\)",*$/\1/p' "$config")
+    [ "$type" ] || fail "$name: no folder of golden results"
+    if [ "$cut" = 0 ]; then echo "$type refused"; else echo "$type $cut of $all"; fi
+done <"$OLDPWD/cuts" | awk '!seen[$1]++' >"$OLDPWD/cells"
+[ -s "$OLDPWD/cells" ] || fail "$names has no rows"
+for type in $known; do
+    want=$(sed -n "s/^$type //p" "$OLDPWD/cells")
+    have=$(grep "^| \`$type\` |" $page | awk -F' *[|] *' '{ print $10 }')
+    [ "$have" = "$want" ] || fail "$page: $type: tensor is '$have', the test has '$want'"
 done
