@@ -102,6 +102,8 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_LAYER_NORM_BACKWARD:
     case DEVICE_RMS_NORM:
     case DEVICE_RMS_NORM_BACKWARD:
+    case DEVICE_LAYER_NORM_SUMS:
+    case DEVICE_RMS_NORM_SUMS:
         return same_norm(a, b);
     case DEVICE_ROPE:
     case DEVICE_ROPE_BACKWARD:
@@ -203,6 +205,7 @@ static bool same_of_kernel(device_kernel kernel, const device_attributes *a,
     case DEVICE_CONVERT:
     case DEVICE_FINISH_SUM:
     case DEVICE_FINISH_INTO:
+    case DEVICE_NORM_FOLD:
     case DEVICE_KERNELS:
         break; /* have none */
     }

@@ -82,6 +82,35 @@ sifr_status device_check_norm(const device_call *call, sifr_error *error) {
     return SIFR_OK;
 }
 
+sifr_status device_check_norm_sums(const device_call *call, sifr_error *error) {
+    bool layer = call->kernel == DEVICE_LAYER_NORM_SUMS;
+    const device_matrix *x = &call->x[0], *w = &call->w[0];
+    int64_t groups = base_max_i64(1, call->attributes.norm.groups);
+    int64_t runs = (x->rows + DEVICE_NORM_ROWS - 1) / DEVICE_NORM_ROWS;
+    BASE_TRY(device_check_activations(call, x, "x[0]", error));
+    BASE_TRY(device_check(call, &call->x[1], "x[1]", x->rows, groups * (layer ? 2 : 1), BASE_FP32,
+                          error));
+    BASE_TRY(device_check(call, w, "w[0]", w->rows > 1 ? groups : 1, x->columns / groups, x->dtype,
+                          error));
+    BASE_TRY(check_like(call, &call->dy, "dy", x, error));
+    BASE_TRY(check_wanted(call, &call->dx[0], "dx[0]", x, error));
+    return device_check(call, &call->y, "y", runs, device_norm_weights(call) * (layer ? 2 : 1),
+                        BASE_FP32, error);
+}
+
+sifr_status device_check_norm_fold(const device_call *call, sifr_error *error) {
+    const device_matrix *x = &call->x[0], *dw = call->dw;
+    const device_matrix *any = dw[0].dtype == BASE_NONE ? &dw[1] : &dw[0];
+    int64_t kinds = any->rows * any->columns == x->columns ? 1 : 2;
+    device_matrix like = {.rows = any->rows, .columns = any->columns, .dtype = BASE_FP32};
+    BASE_TRY(
+        device_check(call, x, "x[0]", x->rows, kinds * any->rows * any->columns, BASE_FP32, error));
+    BASE_TRY(device_check(call, any, any == dw ? "dw[0]" : "dw[1]", any->rows, any->columns,
+                          BASE_FP32, error));
+    return kinds > 1 ? check_wanted(call, &dw[1], "dw[1]", &like, error)
+                     : check_absent(call, &dw[1], "dw[1]", error);
+}
+
 sifr_status device_check_rope(const device_call *call, sifr_error *error) {
     bool backward = call->kernel == DEVICE_ROPE_BACKWARD;
     const device_matrix *from = backward ? &call->dy : &call->x[0];

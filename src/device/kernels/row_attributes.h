@@ -10,6 +10,10 @@
 /* The most rows that DEVICE_UNFOLD joins. */
 #define DEVICE_MOST_NEIGHBOURS 31
 
+/* On CPUs a norm's backward adds up its weights' gradients over runs of so many rows, then over
+ * these runs, both in order. */
+#define DEVICE_NORM_ROWS 128
+
 typedef struct device_embedding_attributes {
     bool padded;
     int32_t padding; /* if padded: this row of dw0 gets nothing */

@@ -34,7 +34,7 @@ static void run_tiles(device *dev, tiles_job job) {
     host_parallel(dev->team, (job.total + job.step - 1) / job.step, run_tile, &job);
 }
 
-enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512, NORM_ROWS = 128 };
+enum { ROWS = 32, ELEMENTS = 1 << 15, FEW_ELEMENTS = 512 };
 
 /* Elements per tile of a call of one row: work for all threads, if the row is long enough. */
 static int64_t flat_step(const device *dev, int64_t elements) {
@@ -149,17 +149,22 @@ sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error
     return SIFR_OK;
 }
 
+static int64_t run_count(int64_t rows) {
+    return (rows + DEVICE_NORM_ROWS - 1) / DEVICE_NORM_ROWS;
+}
+
 sifr_status cpu_prepare_norm_backward(device *dev, device_call *call, sifr_error *error) {
-    int64_t tiles = (call->x[0].rows + NORM_ROWS - 1) / NORM_ROWS;
     (void)dev;
     (void)error;
-    call->scratch_bytes = tiles * 2 * device_norm_weights(call) * (int64_t)sizeof(float);
+    call->scratch_bytes =
+        run_count(call->x[0].rows) * 2 * device_norm_weights(call) * (int64_t)sizeof(float);
     return SIFR_OK;
 }
 
 typedef struct fold_job {
     const device_call *call;
-    int64_t tiles, length;
+    const float *sums;
+    int64_t tiles, length, weights;
 } fold_job;
 
 static float *gradient_at(const device_matrix *dw, int64_t element) {
@@ -172,7 +177,7 @@ static void fold_sums(void *argument, int64_t tile, int thread) {
     enum { COLUMNS = 256 };
     const fold_job *job = argument;
     const device_call *c = job->call;
-    int64_t weights = device_norm_weights(c), first = tile * COLUMNS;
+    int64_t weights = job->weights, first = tile * COLUMNS;
     int64_t end = base_min_i64(weights, first + COLUMNS);
     (void)thread;
     for (int w = 0; w < 2; w++) {
@@ -180,11 +185,15 @@ static void fold_sums(void *argument, int64_t tile, int thread) {
         for (int64_t i = first; i < end; i++) {
             float *dw = gradient_at(&c->dw[w], i), sum = c->accumulate_dw ? *dw : 0.0f;
             for (int64_t t = 0; t < job->tiles; t++) {
-                sum += ((const float *)c->scratch)[t * job->length + w * weights + i];
+                sum += job->sums[t * job->length + w * weights + i];
             }
             *dw = sum;
         }
     }
+}
+
+static void fold_norm(device *dev, fold_job fold) {
+    host_parallel(dev->team, (fold.weights + 255) / 256, fold_sums, &fold);
 }
 
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error) {
@@ -193,12 +202,34 @@ sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_err
     tiles_job job = {.kernel = kernels_of(dev)->norm_backward,
                      .call = call,
                      .total = rows,
-                     .step = NORM_ROWS,
+                     .step = DEVICE_NORM_ROWS,
                      .sums = call->scratch,
                      .sums_length = 2 * weights};
     run_tiles(dev, job);
-    fold_job fold = {call, (rows + NORM_ROWS - 1) / NORM_ROWS, 2 * weights};
-    host_parallel(dev->team, (weights + 255) / 256, fold_sums, &fold);
+    fold_norm(dev, (fold_job){call, call->scratch, run_count(rows), 2 * weights, weights});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_norm_sums(device *dev, const device_call *call, sifr_error *error) {
+    device_call whole = *call;
+    bool layer = call->kernel == DEVICE_LAYER_NORM_SUMS;
+    (void)error;
+    whole.kernel = layer ? DEVICE_LAYER_NORM_BACKWARD : DEVICE_RMS_NORM_BACKWARD;
+    whole.saved[0] = call->x[1];
+    run_tiles(dev, (tiles_job){.kernel = kernels_of(dev)->norm_backward,
+                               .call = &whole,
+                               .total = call->x[0].rows,
+                               .step = DEVICE_NORM_ROWS,
+                               .sums = call->y.data,
+                               .sums_length = call->y.columns});
+    return SIFR_OK;
+}
+
+sifr_status cpu_run_norm_fold(device *dev, const device_call *call, sifr_error *error) {
+    const device_matrix *sums = &call->x[0];
+    const device_matrix *dw = &call->dw[call->dw[0].dtype == BASE_NONE];
+    (void)error;
+    fold_norm(dev, (fold_job){call, sums->data, sums->rows, sums->columns, dw->rows * dw->columns});
     return SIFR_OK;
 }
 

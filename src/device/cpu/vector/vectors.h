@@ -16,6 +16,8 @@ sifr_status cpu_run_power(device *dev, const device_call *call, sifr_error *erro
 sifr_status cpu_run_rows(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_norm_backward(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_norm_sums(device *dev, const device_call *call, sifr_error *error);
+sifr_status cpu_run_norm_fold(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_embedding_backward(device *dev, const device_call *call, sifr_error *error);
 sifr_status cpu_run_update(device *dev, const device_call *call, sifr_error *error);
