@@ -105,6 +105,10 @@ typedef struct sifr_mesh {
                          divides is computed in so many pieces. 0: bits follow from
                          tensor_size */
     sifr_vocab_parallel vocab_parallel_lm_head;
+    bool sequence_parallel; /* with tensor ranks: each has a run of a micro batch's tokens between
+                               the products that are divided, where norms, dropout and residuals
+                               are, which otherwise each has whole. The same bits. The tokens of a
+                               micro batch are a multiple of 128 x tensor_size */
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.

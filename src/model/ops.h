@@ -86,6 +86,16 @@ typedef enum model_exchange {
     MODEL_EXCHANGE_TO_ROWS
 } model_exchange;
 
+/* Of tensor ranks whose residual stream is cut by rows (shard_rows.h), and no kernel: how x0
+ * becomes y, "whole" with all rows or "cut" with the rank's own. */
+typedef enum model_row_move {
+    MODEL_ROWS_STAY,
+    MODEL_ROWS_SUM,    /* of ranks' parts their sum, cut; back: whole, by a gather */
+    MODEL_ROWS_ENTER,  /* whole, by a gather; back: the sum of ranks' parts, cut */
+    MODEL_ROWS_GATHER, /* whole, by a gather; back: the rank's own rows */
+    MODEL_ROWS_TAKE    /* the rank's own rows; back: whole, by a gather */
+} model_row_move;
+
 /* A row. It has a name and both kernels; what else it leaves out it does not do or have. */
 typedef struct model_op {
     const char *name;
@@ -135,6 +145,10 @@ typedef struct model_op {
     /* Of tensor ranks, and no kernel: y is the sum of all ranks' x0; the gradient of x0 is the sum
      * of all ranks' dy. Otherwise y is x0, and the gradient dy. */
     bool sums, sums_gradient;
+    model_row_move moves;
+    /* Of a row of weights: makes, in place of their gradients, sums over runs of rows, which
+     * DEVICE_NORM_FOLD adds up to those; 0: none does. Takes `saved` as x1. */
+    device_kernel run_sums;
     model_contexts contexts;
     /* Of context ranks, and no kernel: y is x0 exchanged, and the gradient of x0 is dy back. */
     model_exchange exchanges;
@@ -166,12 +180,18 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_relu, model_op_swish, model_op_clip, model_op_xielu, model_op_join, model_op_silu_gate,
     model_op_gelu_gate, model_op_add, model_op_multiply, model_op_scale, model_op_scale_by,
     model_op_dropout, model_op_head_loss, model_op_head_regression, model_op_head_multilabel,
-    model_op_tensor_sum, model_op_tensor_entry, model_op_context_heads, model_op_context_rows,
+    model_op_tensor_sum, model_op_tensor_entry, model_op_rows_sum, model_op_rows_enter,
+    model_op_rows_gather, model_op_rows_take, model_op_context_heads, model_op_context_rows,
     model_op_delta, model_op_sigmoid_gate;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,
                        model_target_rule rules[MODEL_TARGET_RULES]);
+
+/* Whether y is made by a gather alone, so that its whole rows need not be kept. */
+static inline bool model_gathers_rows(const model_op *op) {
+    return op->moves == MODEL_ROWS_ENTER || op->moves == MODEL_ROWS_GATHER;
+}
 
 /* Whether the op has a kernel of its own in generation; and whether a model has one that keeps
  * state. */

@@ -202,6 +202,7 @@ static void flags_come_from_the_table(void **state) {
         "distill-weight",
         "own-loss-memory",
         "chat-template-date",
+        "sequence-parallel",
     };
     size_t count = 0, found = 0;
     for (config_flag flag; config_flag_at(count, &flag); count++) {
@@ -216,6 +217,7 @@ static void flags_come_from_the_table(void **state) {
             strcmp(flag.name, "group-by-length") == 0 || strcmp(flag.name, "skip-bad-rows") == 0 ||
             strcmp(flag.name, "bf16") == 0 || strcmp(flag.name, "fp16") == 0 ||
             strcmp(flag.name, "preference-dropout") == 0 ||
+            strcmp(flag.name, "sequence-parallel") == 0 ||
             strcmp(flag.name, "drop-long-rows") == 0 || strcmp(flag.name, "mlflow") == 0;
         assert_int_equal(flag.argument == NULL, is_switch);
         bool many = strcmp(flag.name, "data") == 0 || strcmp(flag.name, "freeze") == 0 ||

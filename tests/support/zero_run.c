@@ -93,6 +93,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.zero.stage = v->stage;
     options.mesh.shard_size = v->shard_size;
     options.mesh.tensor_size = v->tensors;
+    options.mesh.sequence_parallel = v->rows;
     options.mesh.context_size = v->contexts;
     options.mesh.tp_exact = v->exact;
     options.mesh.vocab_parallel_lm_head = v->words;

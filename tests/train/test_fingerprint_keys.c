@@ -36,6 +36,7 @@ static const key_reason no_bits[] = {
      "zero_optimization.offload_param.* zero_optimization.offload_optimizer.* aio.*",
      "how state is moved: tests/engine/test_zero_keys.c, test_offload.c"},
     {"zero_optimization.zero_hpz_partition_size", "the same bits: tests/engine/test_hpz.c"},
+    {"sifr.sequence_parallel", "the bits without it: tests/engine/test_sequence_layout.c"},
     {"pipeline.*", "the bits of one rank: tests/cli/test_stage_runs.sh"},
     {"gradient_allreduce_op", "it has one value yet"},
     {"sifr.new_head sifr.adapter",

@@ -23,3 +23,36 @@ const model_op model_op_tensor_entry = {
     .shares_gradient = true,
     .sums_gradient = true,
 };
+
+/* With the residual stream cut by rows, these stand for both (shard_rows.h). */
+const model_op model_op_rows_sum = {
+    .name = "rows_sum",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .moves = MODEL_ROWS_SUM,
+};
+
+const model_op model_op_rows_enter = {
+    .name = "rows_enter",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .moves = MODEL_ROWS_ENTER,
+};
+
+const model_op model_op_rows_gather = {
+    .name = "rows_gather",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .moves = MODEL_ROWS_GATHER,
+};
+
+const model_op model_op_rows_take = {
+    .name = "rows_take",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .moves = MODEL_ROWS_TAKE,
+};

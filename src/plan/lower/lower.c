@@ -73,6 +73,7 @@ static sifr_status recompute_unit(lower_state *state, int32_t unit, const bool *
 
 static sifr_status backward_unit(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
+    lower_forget_gathered(state, unit);
     if (state->s->settings.step.recompute != SIFR_RECOMPUTE_NONE)
         BASE_TRY(recompute_unit(state, unit, state->tiles.early, error));
     if (lower_is_split(state, unit)) return lower_split_inputs(state, unit, error);

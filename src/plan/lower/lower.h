@@ -2,8 +2,9 @@
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
  * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
  * lower_forward.c, lower_backward.c, lower_split.c, lower_tensor.c (sums over tensor ranks),
- * lower_words.c (a vocabulary that they divide), lower_context.c (exchanges among context ranks),
- * lower_gradient.c and lower_update.c. Private to them.
+ * lower_words.c (a vocabulary that they divide), lower_rows.c (rows cut over them),
+ * lower_context.c (exchanges among context ranks), lower_gradient.c and lower_update.c. Private to
+ * them.
  */
 #ifndef PLAN_LOWER_H
 #define PLAN_LOWER_H
@@ -47,6 +48,7 @@ typedef struct lower_tiles {
     /* By node: the parts of `recompute` that run before the unit's backward pass (on all rows,
      * since other nodes read them), and within the region's backward pass (a tile at a time). */
     bool *early, *late;
+    bool *gathered; /* by node that gathers rows: the backward pass of its unit has them already */
     /* Places of whole gradients in the order in which the first tile makes them; later tiles write
      * their rows of the same places. */
     int32_t *whole;
@@ -219,6 +221,25 @@ sifr_status lower_tensor_finish(lower_state *state, int32_t node, plan_action ac
  * x3; *out without a type: it has all words. */
 sifr_status lower_words(lower_state *state, int32_t node, plan_action action, lower_operand *out,
                         sifr_error *error) SIFR_MUST_CHECK;
+/* Of a node between whole rows and a tensor rank's own, and of it x to y: `back`, as gradients go.
+ */
+sifr_status lower_rows_forward(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_rows_move(lower_state *state, int32_t node, bool back, const lower_operand *x,
+                            const lower_operand *y, sifr_error *error) SIFR_MUST_CHECK;
+/* The gradient of what was gathered begins as that of the rows, gathered. */
+sifr_status lower_rows_begin(lower_state *state, int32_t node, const lower_operand *rows,
+                             const lower_operand *whole, sifr_error *error) SIFR_MUST_CHECK;
+/* Before the backward pass of a node: its inputs that were gathered from all ranks' rows, which are
+ * not kept, once more. */
+void lower_forget_gathered(lower_state *state, int32_t unit); /* for another backward pass */
+sifr_status lower_gather_again(lower_state *state, int32_t node, int keep,
+                               sifr_error *error) SIFR_MUST_CHECK;
+/* Sums of a norm's weights' gradients over runs of rows, `like` so many numbers each: room for
+ * those of all ranks, of which *own is this one's; and their gather. */
+sifr_status lower_run_sums(lower_state *state, int32_t node, int64_t numbers, lower_operand *all,
+                           lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_gather_sums(lower_state *state, int32_t node, const lower_operand *all,
+                              const lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
 /* Of a node of context ranks, which has no kernel; and x exchanged among them, to y. Heads: of a
  * run of rows with all columns, y has all rows of a run of columns; else the other way. */
 sifr_status lower_context_forward(lower_state *state, int32_t node,

@@ -82,7 +82,9 @@ void lower_find_recompute(lower_state *state, int32_t unit) {
         for (int x = 0; x < DEVICE_INPUTS; x++) {
             if (node->x[x] < 0) continue;
             const model_value *value = &model->values[node->x[x]];
+            bool gathers = value->node >= 0 && model_gathers_rows(model->nodes[value->node].op);
             bool wanted = recompute[n] || (keep & (MODEL_KEEP_X0 << x));
+            if (gathers) wanted = recompute[n] && !node->op->makes_loss; /* lower_gather_again */
             if (wanted && value->node >= 0 && value->unit == unit) recompute[value->node] = true;
         }
     }

@@ -74,6 +74,22 @@ static sifr_status make_exclusive(lower_state *state, int32_t value, int32_t nod
     return emit_simple(state, DEVICE_CONVERT, node, &from, &to, error);
 }
 
+/* Whether `value` is gathered from rows whose gradient is there in part. Its own gradient, whole,
+ * then begins as that, gathered: what reads it adds to that as it would to a gradient that was
+ * whole from the beginning, with the same bits. */
+static bool begins_with_rows(const lower_state *state, int32_t value) {
+    int32_t maker = state->model->values[value].node;
+    if (maker < 0 || state->model->nodes[maker].op->moves != MODEL_ROWS_GATHER) return false;
+    return state->gradient[lower_value(state, state->model->nodes[maker].x[0])] >= 0;
+}
+
+static sifr_status gather_begun(lower_state *state, int32_t value, sifr_error *error) {
+    int32_t maker = state->model->values[value].node;
+    lower_operand rows = gradient_of(state, state->model->nodes[maker].x[0]);
+    lower_operand whole = gradient_of(state, value);
+    return lower_rows_begin(state, maker, &rows, &whole, error);
+}
+
 /* The place of the gradient of input `value`; *written: it already has a gradient, to be added to.
  */
 static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lower_operand *out,
@@ -81,9 +97,13 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
     const model_value *v = &state->model->values[value];
     int32_t base = v->base >= 0 ? v->base : value;
     int32_t *place = &state->gradient[lower_value(state, base)];
-    bool fresh = *place < 0;
+    bool fresh = *place < 0, begins = fresh && begins_with_rows(state, base);
     if (fresh) {
         BASE_TRY(lower_new_place(state, base, place, error));
+        if (begins) {
+            base_assert(!state->mixed[base] && v->base < 0);
+            BASE_TRY(gather_begun(state, base, error));
+        }
         if (state->mixed[base]) {
             lower_operand whole = gradient_of(state, base);
             BASE_TRY(emit_simple(state, DEVICE_CLEAR, node, NULL, &whole, error));
@@ -97,7 +117,7 @@ static sifr_status target_of(lower_state *state, int32_t value, int32_t node, lo
         *written = state->slice_written[lower_value(state, value)];
         state->slice_written[lower_value(state, value)] = true;
     } else {
-        *written = !fresh;
+        *written = !fresh || begins;
     }
     *out = gradient_of(state, value);
     return SIFR_OK;
@@ -117,7 +137,8 @@ static sifr_status backward_shared(lower_state *state, int32_t n, sifr_error *er
         if (value < 0 || !lower_has_gradient(state, value)) continue;
         int32_t *place = &state->gradient[lower_value(state, value)];
         int32_t mine = state->gradient[lower_value(state, node->y)];
-        bool whole = state->model->values[value].base < 0 && !state->mixed[value];
+        bool whole = state->model->values[value].base < 0 && !state->mixed[value] &&
+                     !begins_with_rows(state, value);
         if (whole && *place < 0 && place_serves(state, mine, value)) {
             *place = mine;
             state->places[mine].sharers++;
@@ -165,7 +186,8 @@ static sifr_status find_target(lower_state *state, int32_t n, int i, lower_targe
     if (!out->wanted) return SIFR_OK;
     if (!lower_has_gradient(state, value))
         return add_beside(state, node, value, &out->place, error);
-    bool whole = state->model->values[value].base < 0 && !state->mixed[value];
+    bool whole = state->model->values[value].base < 0 && !state->mixed[value] &&
+                 !begins_with_rows(state, value);
     int32_t *place = &state->gradient[lower_value(state, value)];
     if (i == 0 && row->backward_in_place && whole && *place < 0) {
         int32_t mine = state->gradient[lower_value(state, node->y)];
@@ -219,6 +241,33 @@ static int kept_for(const lower_state *state, int32_t n, lower_makes makes) {
     return unread ? keep & ~MODEL_KEEP_X0 : keep;
 }
 
+/* Numbers that a norm sums up over a run of rows: of its weight and, of a layer norm, its bias. */
+static int64_t sums_of_run(const lower_state *state, const model_node *node) {
+    const model_weight *w = &state->model->weights[node->w[0]];
+    return w->rows * w->columns * (node->op->run_sums == DEVICE_LAYER_NORM_SUMS ? 2 : 1);
+}
+
+static bool trains_weights(const lower_state *state, const model_node *node) {
+    for (int w = 0; w < DEVICE_WEIGHTS; w++)
+        if (node->w[w] >= 0 && !state->model->weights[node->w[w]].frozen) return true;
+    return false;
+}
+
+/* Of a norm with this rank's rows: sums over their runs, which `own` has, and then over those of
+ * all ranks, which `all` has, in the order of one rank with all rows. */
+static sifr_status fold_sums(lower_state *state, int32_t n, const lower_operand *all,
+                             const lower_operand *own, sifr_error *error) {
+    bool accumulate = false;
+    device_call call;
+    BASE_TRY(lower_gather_sums(state, n, all, own, error));
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_NORM_FOLD;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, *all, error));
+    BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
+    return lower_emit(state, PLAN_BACKWARD, state->model->nodes[n].unit, n, &call, NULL, accumulate,
+                      error);
+}
+
 static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes makes,
                                    sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
@@ -232,6 +281,9 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     }
     if (!any) return SIFR_OK;
     bool sums = targets[0].wanted && node->summed && !node->attributes.linear.cut_inputs;
+    bool runs = (makes & LOWER_WEIGHTS) && state->model->values[node->y].cut_rows &&
+                trains_weights(state, node);
+    lower_operand all_sums, own_sums;
     lower_target whole = targets[0];
     if (sums) {
         BASE_TRY(lower_tensor_part(state, n, &whole.place, &targets[0].place, error));
@@ -241,8 +293,13 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     BASE_TRY(lower_words(state, n, PLAN_BACKWARD, &statistics, error));
     device_call call;
     memset(&call, 0, sizeof call);
-    call.kernel = row->backward;
+    call.kernel = runs ? row->run_sums : row->backward;
     call.attributes = lower_attributes(state, node);
+    if (runs) {
+        BASE_TRY(lower_run_sums(state, n, sums_of_run(state, node), &all_sums, &own_sums, error));
+        BASE_TRY(lower_put(state, &call, PLAN_Y, own_sums, error));
+        BASE_TRY(lower_put(state, &call, PLAN_X1, lower_saved(state, n), error));
+    }
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].wanted) continue;
         call.accumulate[i] = targets[i].accumulate;
@@ -264,19 +321,21 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     if ((row->keep & MODEL_KEEP_Y) || row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_Y, lower_locate(state, node->y), error));
     }
-    if (row->keep & MODEL_KEEP_SAVED) {
+    if ((row->keep & MODEL_KEEP_SAVED) && !runs) {
         BASE_TRY(lower_put(state, &call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     if (!row->makes_loss) {
         BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
     }
-    if (makes & LOWER_WEIGHTS) BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
+    if ((makes & LOWER_WEIGHTS) && !runs)
+        BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
     int32_t *calls = makes == LOWER_WEIGHTS ? state->weight_calls : state->backward_calls;
     BASE_TRY(
         lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &calls[2 * n], accumulate, error));
     if (sums)
         BASE_TRY(lower_tensor_finish(state, n, PLAN_BACKWARD, &targets[0].place, -1, &whole.place,
                                      whole.accumulate, error));
+    if (runs) BASE_TRY(fold_sums(state, n, &all_sums, &own_sums, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;
         BASE_TRY(
@@ -294,15 +353,31 @@ static sifr_status sum_gradient(lower_state *state, int32_t n, sifr_error *error
     return lower_tensor_sum(state, n, &gradient, &gradient, error);
 }
 
+/* Of a gathered value, whose gradient began as that of the rows, these are in it. */
+static sifr_status end_rows(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    int32_t *place = &state->gradient[lower_value(state, node->x[0])];
+    if (state->places[*place].sharers > 1) {
+        state->places[*place].sharers--;
+        BASE_TRY(lower_new_place(state, node->x[0], place, error));
+    }
+    lower_operand from = gradient_of(state, node->y), to = gradient_of(state, node->x[0]);
+    return lower_rows_move(state, n, true, &from, &to, error);
+}
+
 /* The gradient goes back the way that the value came. */
-static sifr_status backward_exchange(lower_state *state, int32_t n, sifr_error *error) {
+static sifr_status backward_moved(lower_state *state, int32_t n, sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     bool heads = node->op->exchanges == MODEL_EXCHANGE_TO_ROWS;
     lower_target target;
+    if (begins_with_rows(state, node->y)) return end_rows(state, n, error);
     BASE_TRY(find_target(state, n, 0, &target, error));
     if (!target.wanted) return SIFR_OK;
     lower_operand from = gradient_of(state, node->y);
-    BASE_TRY(lower_exchange(state, n, PLAN_BACKWARD, heads, &from, &target.place, error));
+    if (node->op->moves)
+        BASE_TRY(lower_rows_move(state, n, true, &from, &target.place, error));
+    else
+        BASE_TRY(lower_exchange(state, n, PLAN_BACKWARD, heads, &from, &target.place, error));
     if (!target.beside) return SIFR_OK;
     return emit_simple(state, DEVICE_ACCUMULATE, n, &target.place, &target.sum, error);
 }
@@ -311,7 +386,10 @@ static sifr_status backward_op(lower_state *state, int32_t n, lower_makes makes,
                                sifr_error *error) {
     const model_op *op = state->model->nodes[n].op;
     if (op->shares_gradient) return backward_shared(state, n, error);
-    if (op->exchanges) return makes & LOWER_INPUTS ? backward_exchange(state, n, error) : SIFR_OK;
+    if (op->exchanges || op->moves)
+        return makes & LOWER_INPUTS ? backward_moved(state, n, error) : SIFR_OK;
+    if (state->part.region < 0)
+        BASE_TRY(lower_gather_again(state, n, kept_for(state, n, makes), error));
     return backward_kernel(state, n, makes, error);
 }
 

@@ -73,6 +73,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     const model_op *row = node->op;
     plan_schedule *s = state->s;
     if (row->sums || row->sums_gradient) return lower_tensor_forward(state, n, error);
+    if (row->moves) return lower_rows_forward(state, n, error);
     if (row->exchanges) return lower_context_forward(state, n, error);
     bool sums = node->summed && node->attributes.linear.cut_inputs;
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;

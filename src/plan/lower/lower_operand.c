@@ -22,6 +22,7 @@ size_t lower_node(const lower_state *state, int32_t node) {
 static int64_t own_rows(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     const sifr_settings *step = &state->s->settings.step;
+    if (v->cut_rows) return state->tokens / state->model->tensors;
     return v->whole ? step->micro_batch_size * step->seq_length : v->rows;
 }
 
@@ -143,6 +144,12 @@ int32_t *lower_cached(const lower_state *state, int32_t *cached) {
     return last ? cached + 1 : cached;
 }
 
+/* Of the micro batch, the first row that a value has. */
+static int64_t first_row_of(const lower_state *state, int32_t value) {
+    bool cut = state->model->values[value].cut_rows;
+    return cut ? state->model->tensor_place * lower_rows(state, value, false) : 0;
+}
+
 sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int32_t node,
                        const device_call *call, int32_t *cached, bool accumulate_dw,
                        sifr_error *error) {
@@ -151,8 +158,8 @@ sifr_status lower_emit(lower_state *state, plan_action action, int32_t unit, int
     const model_node *made = node < 0 ? NULL : &state->model->nodes[node];
     int64_t element = 0;
     if (made && made->op->counts_elements)
-        element =
-            (lower_first_token(state) + state->part.first) * state->model->values[made->y].columns;
+        element = (lower_first_token(state) + first_row_of(state, made->y) + state->part.first) *
+                  state->model->values[made->y].columns;
     if (call && index >= 0 && !device_same_call(&state->s->calls[index], call)) index = -1;
     if (index < 0) BASE_TRY(plan_add_call(state->s, *call, &index, error));
     if (cached) *cached = index;

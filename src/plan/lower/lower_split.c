@@ -48,6 +48,7 @@ sifr_status lower_split_inputs(lower_state *state, int32_t unit, sifr_error *err
 
 sifr_status lower_split_weights(lower_state *state, int32_t unit, sifr_error *error) {
     const model_unit *u = &state->model->units[unit];
+    lower_forget_gathered(state, unit);
     BASE_TRY(lower_begin_unit(state, unit, error));
     for (int32_t n = u->first_node + u->nodes; n-- > u->first_node;)
         if (trains(state, n)) BASE_TRY(lower_backward(state, n, LOWER_WEIGHTS, error));

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/errors.h"
 #include "model/shard.h"
+#include "model/shard_rows.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
@@ -143,6 +144,48 @@ static const char *unsupported(const plan_settings *settings, char text[TEXT]) {
                                           : NULL;
 }
 
+/* --- rows --- */
+
+/* An evaluation keeps nothing, so where its rows do not divide each rank has all of them. */
+static bool cuts_rows(const plan_settings *settings) {
+    int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    return settings->step.mesh.sequence_parallel && ranks > 1 &&
+           (settings->mode == PLAN_TRAIN || plan_tokens(settings) % ranks == 0);
+}
+
+static sifr_status refuse_rows(const char *what, sifr_error *error) {
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.sequence_parallel: %s not supported with it yet; leave one of them out",
+                     what);
+}
+
+static sifr_status check_rows(const plan_settings *settings, sifr_error *error) {
+    int64_t tokens = plan_tokens(settings);
+    int64_t whole = (int64_t)plan_mesh_ranks(&settings->mesh, PLAN_TENSORS) * DEVICE_NORM_ROWS;
+    int64_t below = tokens / whole * whole, above = below + whole;
+    if (!settings->step.mesh.sequence_parallel) return SIFR_OK;
+    if (settings->step.mesh.tp_exact) return refuse_rows("sifr.tp_exact is", error);
+    if (plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1)
+        return refuse_rows("context_parallel (context ranks) is", error);
+    if (settings->mode != PLAN_TRAIN || tokens == below) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "sifr.sequence_parallel: a micro batch has %lld sequences of %lld tokens, "
+                     "which are not divided among %d tensor ranks in whole runs of %d; give sizes "
+                     "that make %lld tokens",
+                     (long long)settings->step.micro_batch_size,
+                     (long long)settings->step.seq_length,
+                     (int)plan_mesh_ranks(&settings->mesh, PLAN_TENSORS), (int)DEVICE_NORM_ROWS,
+                     (long long)(below && tokens - below <= whole / 2 ? below : above));
+}
+
+static sifr_status cut_rows(const sifr_model *model, sifr_model **part, sifr_error *error) {
+    sifr_model *cut = NULL;
+    sifr_status status = model_cut_rows(model, *part, &cut, error);
+    sifr_model_free(*part);
+    *part = cut;
+    return status;
+}
+
 /* With tp_exact one rank refuses what several would, since nothing shows that their bits are its
  * own. */
 sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
@@ -151,6 +194,11 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
     int32_t exact = settings->step.mesh.tp_exact;
     bool steps = settings->mode == PLAN_TRAIN || settings->mode == PLAN_EVALUATE;
     *out = NULL;
+    if (ranks == 1 && steps && settings->step.mesh.sequence_parallel)
+        return base_fail(
+            error, SIFR_USAGE,
+            "sifr.sequence_parallel: there are no tensor ranks to divide tokens among; "
+            "give tensor_parallel.size, or leave it out");
     if (ranks == 1 && !(exact && steps)) return SIFR_OK;
     const char *key = ranks > 1 ? "tensor_parallel" : "sifr.tp_exact";
     if (device_is_hidden(dev))
@@ -165,18 +213,21 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "%s: %s not supported with %d tensor ranks yet; leave one of "
                          "them out",
                          key, what, (int)(ranks > 1 ? ranks : exact));
+    BASE_TRY(check_rows(settings, error));
     if (model->tensors) return SIFR_OK;
     model_shard_args args = {.ranks = ranks,
                              .place = plan_mesh_place(&settings->mesh, PLAN_TENSORS),
                              .exact = exact,
                              .words = settings->step.mesh.vocab_parallel_lm_head};
     BASE_TRY(model_shard_by(model, args, out, error));
-    if ((*out)->copies <= 1 || !optim_row_of(&settings->step.optimizer)->by_weight) return SIFR_OK;
-    sifr_model_free(*out);
-    *out = NULL;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: %s, whose sums over a weight would count twice what several ranks have "
-                     "alike, is not supported with more tensor ranks than kv heads yet; leave one "
-                     "of them out",
-                     key, optim_row_of(&settings->step.optimizer)->name);
+    if ((*out)->copies > 1 && optim_row_of(&settings->step.optimizer)->by_weight) {
+        sifr_model_free(*out);
+        *out = NULL;
+        return base_fail(
+            error, SIFR_USAGE,
+            "%s: %s, whose sums over a weight would count twice what several ranks have alike, is "
+            "not supported with more tensor ranks than kv heads yet; leave one of them out",
+            key, optim_row_of(&settings->step.optimizer)->name);
+    }
+    return cuts_rows(settings) ? cut_rows(model, out, error) : SIFR_OK;
 }

@@ -42,10 +42,12 @@ static bool uses_weight_twice(const sifr_model *model, int32_t first, int32_t en
     return false;
 }
 
-/* Values with a number of rows of their own do not pass through with the tokens. */
+/* Values with a number of rows of their own do not pass through with the tokens, nor do those of
+ * which tensor ranks have some rows each. */
 static bool is_by_row(const sifr_model *model, int32_t n) {
     const model_node *node = &model->nodes[n];
-    return node->op->by_row && !node->summed && model->values[node->y].rows == 0;
+    const model_value *y = &model->values[node->y];
+    return node->op->by_row && !node->summed && y->rows == 0 && !y->cut_rows;
 }
 
 static void find_regions(lower_state *state) {
@@ -109,9 +111,11 @@ static void ask(lower_state *state, int32_t n, int x, int keep) {
     int32_t maker = value->node;
     if (maker < 0 || value->unit != state->model->nodes[n].unit) return;
     bool same = tiles->region[n] >= 0 && tiles->region[n] == tiles->region[maker];
-    bool in_backward = tiles->late[n] || (keep & (MODEL_KEEP_X0 << x));
+    bool gathers = model_gathers_rows(state->model->nodes[maker].op); /* lower_gather_again */
+    bool in_backward = tiles->late[n] || (!gathers && (keep & (MODEL_KEEP_X0 << x)));
     if (in_backward && same) tiles->late[maker] = true;
-    if (tiles->early[n] || (in_backward && !same)) tiles->early[maker] = true;
+    bool early = tiles->early[n] && !(gathers && state->model->nodes[n].op->makes_loss);
+    if (early || (in_backward && !same)) tiles->early[maker] = true;
 }
 
 /* From the last node of a unit to the first: what others read is there before the unit's backward
@@ -147,6 +151,7 @@ sifr_status lower_find_tiles(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(nodes, sizeof *tiles->inner, &tiles->inner, error));
     BASE_TRY(base_alloc(nodes, sizeof *tiles->early, &tiles->early, error));
     BASE_TRY(base_alloc(nodes, sizeof *tiles->late, &tiles->late, error));
+    BASE_TRY(base_alloc(nodes, sizeof *tiles->gathered, &tiles->gathered, error));
     for (size_t n = 0; n < nodes; n++) tiles->region[n] = -1;
     bool tiled = settings->mode != PLAN_GENERATE && settings->step.tile_tokens > 0 &&
                  state->tokens > settings->step.tile_tokens;
@@ -164,8 +169,8 @@ sifr_status lower_find_tiles(lower_state *state, sifr_error *error) {
 
 void lower_free_tiles(lower_state *state) {
     lower_tiles *tiles = &state->tiles;
-    void *const blocks[] = {tiles->region, tiles->inner, tiles->early,
-                            tiles->late,   tiles->whole, tiles->memory};
+    void *const blocks[] = {tiles->region, tiles->inner,  tiles->early,   tiles->late,
+                            tiles->whole,  tiles->memory, tiles->gathered};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
@@ -284,6 +289,8 @@ sifr_status lower_backward_tiles(lower_state *state, int32_t last, int32_t *next
     int32_t region = state->tiles.region[last];
     base_assert(region >= 0 && region_end(state, region) == last + 1);
     *next = region - 1;
+    for (int32_t n = region; n <= last; n++)
+        BASE_TRY(lower_gather_again(state, n, lower_kept(state, n), error));
     sifr_status status = remember_region(state, region, last + 1, error);
     for (int64_t row = 0; row < state->tokens && status == SIFR_OK; row += state->tiles.rows) {
         begin_tile(state, region, row);

@@ -193,6 +193,17 @@ static void say_divided(const train_state *t) {
               cut, matrices, (int)model->tensors, base_format_count(whole, parameters));
 }
 
+/* "sequence_parallel: each of 2 ranks has 256 tokens of a micro batch between products" */
+static void say_rows(const train_state *t) {
+    const plan_settings *s = &engine_schedule(t->engine)->settings;
+    if (!s->step.mesh.sequence_parallel) return;
+    int32_t tensors = plan_mesh_ranks(&s->mesh, PLAN_TENSORS);
+    train_say(t->host,
+              "sequence_parallel: each of %d tensor ranks has %lld of a micro batch's %lld tokens "
+              "in norms, dropout and residuals",
+              (int)tensors, (long long)(plan_tokens(s) / tensors), (long long)plan_tokens(s));
+}
+
 /* "context_parallel: each of 2 ranks has a run of 16 tokens of each sequence; attention ..." */
 static void say_runs(const train_state *t) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
@@ -221,6 +232,7 @@ static void say_mesh(const train_state *t) {
     if (plain && !apart) return;
     if (stages) plan_pipeline_text(&s->pipeline, parts);
     say_divided(t);
+    say_rows(t);
     say_runs(t);
     train_say(t->host, "mesh: %s, %s%s%s", plan_mesh_text(&s->mesh, text),
               plan_mesh_places_text(&s->mesh, &places, where), stages ? "; " : "", parts);
