@@ -317,6 +317,9 @@ typedef struct sifr_settings {
     /* Of SIFR_RECOMPUTE_UNIT: the number of units, between the first and the last, whose inputs are
      * kept; the units between them are recomputed. 0: every unit's input is kept. */
     int64_t number_checkpoints;
+    /* Inputs of units that are kept are cut among tensor ranks, which have the same ones, and
+     * gathered before they are used again. Does not change a result. */
+    bool partition_activations;
     /* Ops that work row by row (norms, products, the MLP) process a micro batch this many tokens at
      * a time, so values that only they read take memory for that many tokens. A multiple of 1,024,
      * on GPUs of 8,192; 0: all tokens at once. Does not change a result. */

@@ -85,7 +85,7 @@ typedef struct config_monitor {
 /* What of DeepSpeed's activation_checkpointing is no setting of a step. */
 typedef struct config_activations {
     bool profile;
-    bool partition_activations; /* there is nothing to split */
+    bool partition_activations; /* as asked for; the step's says whether it acts */
     bool cpu_checkpointing;     /* where devices have memory of their own */
 } config_activations;
 

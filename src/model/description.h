@@ -66,8 +66,9 @@ typedef struct model_value {
     int64_t columns, rows; /* rows 0: one for each token */
     int32_t base;          /* of a slice: the value it lies in; else -1 */
     int64_t first;
-    bool whole;    /* of a context rank's part: it has a row for each token of whole sequences,
-                      where others have one for each of the rank's tokens */
+    bool whole;       /* of a context rank's part: it has a row for each token of whole sequences,
+                         where others have one for each of the rank's tokens */
+    bool cut_columns; /* of a tensor rank's part: it has some of the columns */
     bool cut_rows; /* of a tensor rank's part: it has the rank's run of a micro batch's rows, where
                       others have all of them (shard_rows.h) */
     int32_t table; /* index of a table's model_table; else -1 */

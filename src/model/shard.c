@@ -213,6 +213,7 @@ static void cut_values(shard_work *work) {
         model_value *value = &work->part->values[v];
         if (!work->layouts.blocks[v]) continue;
         model_share share = share_of(work, (int32_t)v);
+        value->cut_columns = work->ranks > 1;
         value->columns = value->columns / share.blocks * share.room;
         value->first = value->first / share.blocks * share.room;
     }

@@ -51,7 +51,8 @@ static void note_uses(const plan_schedule *s, kept_use *use) {
         const plan_instruction *in = &s->instructions[i];
         bool forward = in->action == PLAN_FORWARD, again = in->action == PLAN_RECOMPUTE;
         bool backward = in->action == PLAN_BACKWARD;
-        bool leaves = in->action == PLAN_WRITE; /* written to disk, for the backward pass */
+        /* Written to disk, or gathered, for the backward pass. */
+        bool leaves = in->action == PLAN_WRITE || (in->action == PLAN_GATHER && in->segment < 0);
         if (in->micro_batch != 0 || !(forward || again || backward || leaves)) continue;
         for (int32_t o = in->first_operand; o < in->first_operand + in->operands; o++) {
             const plan_operand *operand = &s->operands[o];

@@ -1,8 +1,8 @@
 # label: full; timeout: 300, not under sanitizers (MPI keeps what it took)
 # sifr.sequence_parallel as a user has it: on 2 and 4 tensor ranks, over ZeRO 3, with stages and with
 # adapters the weights and figures of the run without it; fewer bytes of activations; each axis
-# moves what was planned; a run goes on without it, and with it; what does not go with it is refused
-# by name.
+# moves what was planned; partition_activations likewise; a run goes on without it, and with it;
+# what does not go with it is refused by name.
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 # settings SIZE STAGE ROWS [MORE [SIFR]]: ds.json
@@ -29,10 +29,12 @@ activations() {
 settings 2 0 false
 train two 2
 whole=$(activations 2)
+groups | grep '^tensors reduced' >reduced
 settings 2 0 true
 train cut 2
 same cut two
 counted
+groups | grep '^tensors reduced' | cmp - reduced || fail "sums have other bytes: $(groups)"
 grep -q '^sequence_parallel: each of 2 tensor ranks has 256 of a micro batch.s 512 tokens in norms' \
     err || fail "the layout is not said"
 [ "$(activations 2)" -lt "$whole" ] || fail "activations: $(activations 2) of $whole"
@@ -57,6 +59,19 @@ settings 2 3 true
 train lora-cut 4 --lora "$lora"
 cmp lora/adapter_model.safetensors lora-cut/adapter_model.safetensors || fail "lora: other bits"
 counted
+
+# Inputs of blocks cut instead, by DeepSpeed's keys.
+keys='"partition_activations": true, "cpu_checkpointing": true'
+settings 2 1 false ", \"activation_checkpointing\": {$keys, \"contiguous_memory_optimization\": true,
+ \"number_checkpoints\": 2}"
+train parts 4
+same parts two
+counted
+settings 2 0 true ", \"activation_checkpointing\": {$keys}"
+train idle 2
+same idle two
+grep -q 'partition_activations has no effect: sequence_parallel has cut them already' err ||
+    fail "that it is idle is not said"
 
 # on NAME FROM ROWS
 on() {

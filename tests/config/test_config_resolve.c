@@ -238,11 +238,6 @@ static void not_built(void **state) {
          "more ranks"},
         {"{\"tensor_parallel\": {\"size\": 4, \"autotp_size\": 2}}",
          "ds.json: tensor_parallel.size is 4 and tensor_parallel.autotp_size is 2; give one"},
-        {"{\"tensor_parallel\": {\"tp\": {\"tp_size\": 2}}, \"activation_checkpointing\": "
-         "{\"partition_activations\": true}}",
-         "ds.json: activation_checkpointing.partition_activations is true, and "
-         "tensor_parallel.tp.tp_size is 2: activations are not cut among tensor ranks yet; leave "
-         "one of them out"},
         {"{\"tensor_parallel\": {\"autotp_size\": 1, \"preset_model\": \"llama\"}}",
          "ds.json: tensor_parallel.preset_model is \"llama\", which is not supported yet; leave it "
          "out (A known way to split, by architecture.)"},

@@ -1,7 +1,7 @@
 /* Tensor ranks that have a run of the tokens each between products: the bits of tensor ranks that
  * have all tokens, of every kind of block, at each ZeRO stage, in both step orders, with
- * recomputation, tiles, stages and packed sequences; fewer activations; and what a list moves.
- * in test_tsan */
+ * recomputation, tiles, stages and packed sequences; and fewer activations. The same of inputs of
+ * units that are cut for the backward pass alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -125,9 +125,42 @@ static void beside(void **state) {
     expect_same(v, "tiles, recomputed");
 }
 
+/* Inputs of units cut by partition_activations, in place of rows: the same bits, and of six
+ * blocks' inputs half. */
+static void inputs_are_cut(void **state) {
+    (void)state;
+    static const char *const types[] = {"llama", "gpt2", "qwen3"};
+    for (int t = 0; t < 11; t++) {
+        zero_variant v = {.ranks = t % 2 ? 4 : 2,
+                          .stages = t == 9 ? 2 : 0,
+                          .contexts = t == 10 ? 2 : 0,
+                          .tensors = 2,
+                          .type = types[t % 3],
+                          .stage = t % 4,
+                          .layers = 6,
+                          .sequences = SEQUENCES,
+                          .global = GLOBAL,
+                          .recompute = t != 8,
+                          .unit_order = t == 4,
+                          .checkpoints = t == 5 ? 3 : 0,
+                          .precision = t == 6 ? SIFR_BF16 : SIFR_FP32};
+        if (v.contexts) v.ranks = 4, v.sequences = 1, v.length = 256, v.type = "llama";
+        zero_outcome want = zero_run(v);
+        v.partitions = true;
+        zero_outcome have = zero_run(v);
+        if (!zero_is_same(&want, &have)) fail_msg("%s, turn %d: other bits", v.type, t);
+        if (have.gathered <= want.gathered || have.activations >= want.activations)
+            fail_msg("%s, turn %d: activations take %lld of %lld", v.type, t,
+                     (long long)have.activations, (long long)want.activations);
+        free(want.weights);
+        free(have.weights);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_block), cmocka_unit_test(whole_readers),
-        cmocka_unit_test(same_bits_whatever_else), cmocka_unit_test(beside)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_block),
+                                       cmocka_unit_test(whole_readers),
+                                       cmocka_unit_test(same_bits_whatever_else),
+                                       cmocka_unit_test(beside), cmocka_unit_test(inputs_are_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.shard_size = v->shard_size;
     options.mesh.tensor_size = v->tensors;
     options.mesh.sequence_parallel = v->rows;
+    options.partition_activations = v->partitions;
     options.mesh.context_size = v->contexts;
     options.mesh.tp_exact = v->exact;
     options.mesh.vocab_parallel_lm_head = v->words;

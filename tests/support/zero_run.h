@@ -22,6 +22,7 @@ typedef struct zero_variant {
     int32_t chunks;     /* 0: one */
     int32_t shard_size; /* 0: all */
     int32_t tensors;    /* of the ranks, those that share a batch; 0: one */
+    bool partitions;    /* as sifr_settings has it */
     bool rows;          /* of which each has a run of the tokens between products */
     int32_t contexts;   /* the same, of those that share its tokens */
     int32_t

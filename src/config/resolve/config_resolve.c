@@ -358,8 +358,7 @@ static sifr_status config_fill(sifr_config *config, int64_t world_size, sifr_err
     config->step.precision = fp16 ? SIFR_FP16 : bf16 ? SIFR_BF16 : SIFR_FP32;
     config->step.bf16_master_weights &= bf16;
     config->step.bf16_optimizer_states &= bf16;
-    config->activations.partition_activations = json_is_true(
-        config_setting_at(config, "activation_checkpointing.partition_activations")->value);
+    config->activations.partition_activations = config->step.partition_activations;
     config->activations.cpu_checkpointing =
         config_is_true(config, "activation_checkpointing.cpu_checkpointing");
     BASE_TRY(config_fill_schedule(config, error));

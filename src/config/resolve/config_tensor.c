@@ -34,11 +34,6 @@ sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_err
                              config_path_where(config, key, where), (long long)size, sizes[i],
                              (long long)other);
     }
-    if (config_is_true(config, partitions))
-        return base_fail(error, SIFR_USAGE,
-                         "%s is true, and %s is %lld: activations are not cut among tensor ranks "
-                         "yet; leave one of them out",
-                         config_path_where(config, partitions, where), key, (long long)size);
     base_format_divisors(*ranks, divisors, sizeof divisors);
     if (*ranks % size)
         return base_fail(error, SIFR_USAGE, "%s is %lld, which does not divide %lld rank%s; %s%s",
@@ -63,6 +58,22 @@ static void settle_words(sifr_config *config) {
                  "no effect, there is one tensor rank");
 }
 
+/* What it would cut is cut already, or there are no ranks to cut it among. */
+static void note_partitions(sifr_config *config) {
+    config_setting *setting = config_setting_at(config, partitions);
+    if (!config->step.partition_activations) return;
+    if (config->step.mesh.tensor_size <= 1)
+        snprintf(
+            setting->note, CONFIG_NOTE,
+            "no effect, no two ranks hold the same activations: that takes tensor parallelism");
+    else if (config->step.mesh.sequence_parallel)
+        snprintf(setting->note, CONFIG_NOTE,
+                 "no effect, sifr.sequence_parallel has cut them already");
+    else
+        return;
+    config->step.partition_activations = false;
+}
+
 void config_settle_tensors(sifr_config *config) {
     const char *key = size_key(config);
     bool off = is_off(config);
@@ -71,4 +82,5 @@ void config_settle_tensors(sifr_config *config) {
         snprintf(config_setting_at(config, key)->note, CONFIG_NOTE,
                  "no effect, since tensor_parallel.enabled is false");
     settle_words(config);
+    note_partitions(config);
 }

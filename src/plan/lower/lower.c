@@ -337,7 +337,6 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     }
     BASE_TRY(base_alloc(k, sizeof *s->losses, &s->losses, error));
     BASE_TRY(base_alloc(nodes * 2, sizeof *s->caches, &s->caches, error));
-
     BASE_TRY(base_alloc(values * sets, sizeof *state->buffer_of, &state->buffer_of, error));
     BASE_TRY(base_alloc(nodes * sets, sizeof *state->saved, &state->saved, error));
     BASE_TRY(base_alloc(values * sets, sizeof *state->local, &state->local, error));
@@ -490,6 +489,7 @@ static bool is_verified(const plan_settings *settings) {
 /* Those that are not about memory, in order. */
 static sifr_status run_passes(plan_schedule *s, sifr_error *error) {
     static sifr_status (*const passes[])(plan_schedule * schedule, sifr_error * error) = {
+        plan_pass_cut_activations,
         plan_pass_zero,
         plan_pass_replicas,
         plan_pass_compress,

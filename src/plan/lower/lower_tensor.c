@@ -92,10 +92,11 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t n, sifr_error *erro
 
 /* --- what they go with --- */
 
-/* State of the optimizer may be anywhere. */
-static bool is_offloaded(const sifr_offload *o) {
-    return o->param.device != SIFR_TIER_NONE || o->gradients != SIFR_TIER_NONE ||
-           o->activations != SIFR_TIER_NONE;
+/* State of the optimizer may be anywhere. Activations in host memory are where they are. */
+static bool is_offloaded(const device *dev, const sifr_offload *o) {
+    bool activations = o->activations == SIFR_TIER_NVME ||
+                       (o->activations == SIFR_TIER_CPU && device_is_separate(dev));
+    return o->param.device != SIFR_TIER_NONE || o->gradients != SIFR_TIER_NONE || activations;
 }
 
 /* Optimizers that see an element at a time work on any part of a weight, and sums over a weight are
@@ -133,11 +134,11 @@ static const char *unshown(const plan_settings *settings) {
                                                                  : NULL;
 }
 
-static const char *unsupported(const plan_settings *settings, char text[TEXT]) {
+static const char *unsupported(const device *dev, const plan_settings *settings, char text[TEXT]) {
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
     const optim_row *row = optim_row_of(&settings->step.optimizer);
     return generates ? "generation is"
-           : is_offloaded(&settings->step.offload)
+           : is_offloaded(dev, &settings->step.offload)
                ? "offload of parameters, gradients or activations is"
            : seen_by(row)                 ? refuse_optimizer(row, text)
            : settings->step.mesh.tp_exact ? unshown(settings)
@@ -207,7 +208,7 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "to \"cpu\", or leave them out",
                          key);
     char text[TEXT];
-    const char *what = unsupported(settings, text);
+    const char *what = unsupported(dev, settings, text);
     if (what)
         return base_fail(error, SIFR_USAGE,
                          "%s: %s not supported with %d tensor ranks yet; leave one of "

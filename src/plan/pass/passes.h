@@ -36,6 +36,10 @@ sifr_status plan_pass_compress(plan_schedule *schedule, sifr_error *error) SIFR_
  * plan_pass_replicas; does nothing for one tensor rank. */
 sifr_status plan_pass_tensors(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Tensor ranks: cuts inputs of units that are kept for the backward pass, with
+ * partition_activations. Before plan_pass_overlap. */
+sifr_status plan_pass_cut_activations(plan_schedule *schedule, sifr_error *error) SIFR_MUST_CHECK;
+
 /* For passes: appends the conversion of `elements` fp32 elements of a gradient to
  * communication_data_type. *out is the new buffer of the converted elements. */
 sifr_status plan_add_narrow(plan_schedule *schedule, int32_t buffer, int64_t offset,

@@ -166,9 +166,13 @@ sifr_status train_say_memory(const train_state *t, sifr_error *error) {
 void train_say_activations(const train_state *t) {
     const sifr_config *c = t->config;
     char line[512];
-    if (c->activations.partition_activations)
-        train_say(t->host, "partition_activations has no effect: no two ranks hold the same "
-                           "activations, since there is no tensor parallelism");
+    bool idle = c->activations.partition_activations && !c->step.partition_activations;
+    if (idle)
+        train_say(t->host, "partition_activations has no effect: %s",
+                  c->step.mesh.sequence_parallel
+                      ? "sequence_parallel has cut them already"
+                      : "no two ranks hold the same activations, since there is no tensor "
+                        "parallelism");
     if (c->step.recompute == SIFR_RECOMPUTE_AUTO &&
         plan_kept_describe(engine_schedule(t->engine), &t->machine, line, sizeof line))
         train_say(t->host, "recompute auto: %s", line);
