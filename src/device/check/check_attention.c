@@ -32,6 +32,25 @@ static sifr_status check_attributes(const device_call *call, sifr_error *error) 
     return SIFR_OK;
 }
 
+/* Rows of k and v: those of whole sequences where the call has a context rank's queries. */
+static int64_t key_rows(const device_call *call) {
+    int64_t contexts = call->attributes.attention.contexts;
+    return call->x[0].rows * (contexts > 0 ? contexts : 1);
+}
+
+static sifr_status check_contexts(const device_call *call, sifr_error *error) {
+    const device_attention_attributes *a = &call->attributes.attention;
+    if (a->contexts == 0) return SIFR_OK;
+    bool fits = a->contexts > 1 && a->context >= 0 && a->context < a->contexts &&
+                a->length % (2 * (int64_t)a->contexts) == 0;
+    if (fits && !has(&call->x[KEYS]) && !has(&call->x[QUERIES])) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: queries of context rank %d of %d: there must be several ranks, twice "
+                     "their number divide the length %lld, and no relative positions",
+                     device_kernel_name(call->kernel), (int)a->context, (int)a->contexts,
+                     (long long)a->length);
+}
+
 static sifr_status check_inputs(const device_call *call, sifr_error *error) {
     BASE_TRY(check_attributes(call, error));
     BASE_TRY(device_check_activations(call, &call->x[0], "x0", error));
@@ -40,8 +59,8 @@ static sifr_status check_inputs(const device_call *call, sifr_error *error) {
     int64_t kv = call->attributes.attention.kv_heads * width;
     base_dtype type = call->x[0].dtype;
     BASE_TRY(device_check(call, &call->x[0], "x0", rows, q, type, error));
-    BASE_TRY(device_check(call, &call->x[1], "x1", rows, kv, type, error));
-    BASE_TRY(device_check(call, &call->x[2], "x2", rows, kv, type, error));
+    BASE_TRY(device_check(call, &call->x[1], "x1", key_rows(call), kv, type, error));
+    BASE_TRY(device_check(call, &call->x[2], "x2", key_rows(call), kv, type, error));
     return device_check(call, &call->y, "y", rows, q, type, error);
 }
 
@@ -86,21 +105,27 @@ sifr_status device_check_attention(const device_call *call, sifr_error *error) {
     int64_t sequences = call->attributes.attention.sequences, rows = call->x[0].rows;
     int64_t length = call->attributes.attention.length;
     int64_t heads = call->attributes.attention.heads;
-    if (sequences < 1 || length < 1 || length > rows || sequences * length != rows)
+    int64_t keys = key_rows(call);
+    if (sequences < 1 || length < 1 || length > keys || sequences * length != keys)
         return base_fail(error, SIFR_USAGE, "%s: %lld sequences of %lld are not %lld rows",
                          device_kernel_name(call->kernel), (long long)sequences, (long long)length,
-                         (long long)rows);
+                         (long long)keys);
+    BASE_TRY(check_contexts(call, error));
     if (call->x[3].dtype != BASE_NONE)
-        BASE_TRY(device_check(call, &call->x[3], "x3", rows, 1, BASE_INT32, error));
+        BASE_TRY(device_check(call, &call->x[3], "x3", keys, 1, BASE_INT32, error));
     if (call->kernel == DEVICE_ATTENTION_BACKWARD || call->saved[0].dtype != BASE_NONE)
         BASE_TRY(device_check(call, &call->saved[0], "saved0", heads, rows, BASE_FP32, error));
     if (call->kernel == DEVICE_ATTENTION_BACKWARD) {
         static const char *const names[] = {"dx0", "dx1", "dx2"};
         base_dtype type = call->x[0].dtype;
         BASE_TRY(device_check(call, &call->dy, "dy", rows, call->x[0].columns, type, error));
-        for (int i = 0; i < 3; i++)
-            BASE_TRY(
-                device_check(call, &call->dx[i], names[i], rows, call->x[i].columns, type, error));
+        bool sums = call->attributes.attention.contexts > 0; /* x1 and x2 have parts of them */
+        for (int i = 0; i < 3; i++) {
+            const device_matrix *dx = &call->dx[i], *x = &call->x[i];
+            bool wide = i > 0 && sums && dx->dtype == BASE_FP32;
+            BASE_TRY(device_check(call, dx, names[i], x->rows, x->columns, wide ? BASE_FP32 : type,
+                                  error));
+        }
     }
     return check_positions(call, error);
 }

@@ -64,15 +64,32 @@ static uint32_t random_head(const device_call *call, int64_t sequence, int64_t h
     return (uint32_t)(sequence * heads + a->first_head + head);
 }
 
+/* Rows of q that a sequence has. */
+static int64_t query_rows(const device_call *call) {
+    return call->x[0].rows / call->attributes.attention.sequences;
+}
+
+/* Where the queries of a context rank stand, and the last key that they see. */
+static void place_runs(const device_call *call, cpu_attention *a) {
+    const device_attention_attributes *of = &call->attributes.attention;
+    int64_t from, behind = device_attention_run(of, 1);
+    a->run = a->queries / 2;
+    a->first = device_attention_run(of, 0);
+    a->apart = behind - a->first - a->run;
+    device_attention_reach(of, behind, a->run, &from, &a->keys);
+}
+
 /* The fields that are equal for keys from the call and from a cache. */
 static cpu_attention describe_tile(const attention_run *run, int64_t sequence, int64_t head,
                                    int thread) {
     const device_call *call = run->call;
     int64_t width = call->attributes.attention.head_dim;
-    int64_t length = call->attributes.attention.length, row = sequence * length;
+    int64_t length = call->attributes.attention.length, queries = query_rows(call);
+    int64_t row = sequence * queries;
     bool dropping = call->attributes.attention.dropout > 0 && call->step->training;
     cpu_attention a = {.dtype = call->x[0].dtype,
-                       .queries = length,
+                       .queries = queries,
+                       .run = queries,
                        .keys = length,
                        .head_dim = width,
                        .group = run->group,
@@ -87,11 +104,14 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .q_stride = call->x[0].stride,
                        .y = writable(&call->y, row, head * width),
                        .y_stride = call->y.stride,
+                       .dk_dtype = call->dx[1].dtype,
+                       .dv_dtype = call->dx[2].dtype,
                        .scratch = (float *)call->scratch + thread * run->floats};
     if (call->saved[0].dtype != BASE_NONE) {
         a.log_sums = (float *)writable(&call->saved[0], head, row);
         a.log_sum_stride = call->saved[0].stride;
     }
+    if (call->attributes.attention.contexts > 0) place_runs(call, &a);
     return a;
 }
 
@@ -101,12 +121,13 @@ static void attend(const attention_run *run, int64_t sequence, int64_t head, int
     const device_call *call = run->call;
     int64_t heads = call->attributes.attention.heads, width = call->attributes.attention.head_dim;
     int64_t kv = head / (heads / call->attributes.attention.kv_heads) * width;
-    int64_t row = sequence * call->attributes.attention.length;
+    int64_t row = sequence * query_rows(call);
+    int64_t key = sequence * call->attributes.attention.length;
     cpu_attention a = describe_tile(run, sequence, head, thread);
-    a.k = element(&call->x[1], row, kv), a.k_stride = call->x[1].stride;
-    a.v = element(&call->x[2], row, kv), a.v_stride = call->x[2].stride;
+    a.k = element(&call->x[1], key, kv), a.k_stride = call->x[1].stride;
+    a.v = element(&call->x[2], key, kv), a.v_stride = call->x[2].stride;
     if (call->x[3].dtype != BASE_NONE)
-        a.segments = element(&call->x[3], row, 0), a.segment_stride = call->x[3].stride;
+        a.segments = element(&call->x[3], key, 0), a.segment_stride = call->x[3].stride;
     if (run->rows_of != NULL) {
         a.rows_of = run->rows_of;
         cpu_position_tile(call, head, sums, run->sums, &a);
@@ -117,8 +138,8 @@ static void attend(const attention_run *run, int64_t sequence, int64_t head, int
     }
     a.dy = element(&call->dy, row, head * width), a.dy_stride = call->dy.stride;
     a.dq = writable(&call->dx[0], row, head * width), a.dq_stride = call->dx[0].stride;
-    a.dk = writable(&call->dx[1], row, kv), a.dk_stride = call->dx[1].stride;
-    a.dv = writable(&call->dx[2], row, kv), a.dv_stride = call->dx[2].stride;
+    a.dk = writable(&call->dx[1], key, kv), a.dk_stride = call->dx[1].stride;
+    a.dv = writable(&call->dx[2], key, kv), a.dv_stride = call->dx[2].stride;
     run->kernels->backward(&a);
 }
 
@@ -291,7 +312,8 @@ static void cached_block_task(void *context, int64_t head, int thread) {
     cpu_attention a = describe_tile(run, 0, head, thread);
     int64_t first = first_seen(run, 0);
     a.dropout = 0.0f, a.log_sums = NULL;
-    a.queries = call->x[0].rows, a.keys = run->start + call->x[0].rows - first;
+    a.queries = a.run = call->x[0].rows, a.keys = run->start + call->x[0].rows - first;
+    a.first = a.origin = a.keys - a.queries;
     a.k = element(&call->w[0], first, kv), a.k_stride = call->w[0].stride;
     a.v = element(&call->w[1], first, kv), a.v_stride = call->w[1].stride;
     run->kernels->forward(&a);

@@ -6,10 +6,26 @@
 
 #include "device/cpu/attention/attention_tile.h"
 
+/* A block of queries, whose rows and positions follow each other. `begins`: the position of its
+ * first query, if all of the block were there. */
+typedef struct tile_queries {
+    int64_t row, count, position, begins;
+} tile_queries;
+
+static inline tile_queries tile_queries_from(const cpu_attention *a, int64_t row) {
+    int64_t position = a->first + row + (row >= a->run ? a->apart : 0);
+    int64_t begins = position - (position - a->origin) % QUERY_BLOCK;
+    int64_t end = row < a->run ? a->run : a->queries;
+    return (tile_queries){.row = row,
+                          .count = base_min_i64(begins + QUERY_BLOCK - position, end - row),
+                          .position = position,
+                          .begins = begins};
+}
+
 /* The key at which the tiles of a block of queries begin: no earlier key is seen. It is a multiple
  * of 8, since dropout's random numbers come for 8 keys at a time. */
-static inline int64_t tile_first_key(const cpu_attention *a, int64_t position) {
-    return base_max_i64(0, position - a->window + 1) / 8 * 8;
+static inline int64_t tile_first_key(const cpu_attention *a, int64_t begins) {
+    return base_max_i64(0, begins - a->window + 1) / 8 * 8;
 }
 
 /* The key after the last one that is seen. */

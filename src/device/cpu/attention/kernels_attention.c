@@ -84,10 +84,9 @@ TILE_INLINE void softmax_block(bool pairs, const forward_places *at, int64_t key
 }
 
 TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward_places *at,
-                               int64_t head, int64_t q0) {
+                               int64_t head, const tile_queries *of) {
     int64_t d = a->head_dim, words = tile_words(pairs, d);
-    int64_t queries = base_min_i64(QUERY_BLOCK, a->queries - q0);
-    int64_t position = a->keys - a->queries + q0;
+    int64_t q0 = of->row, queries = of->count, position = of->position;
     tile_pack(pairs, tile_row(a->q, a->dtype, q0 * a->q_stride + head * d), a->dtype, a->q_stride,
               queries, QUERY_BLOCK, d, at->rows);
     transpose(at->rows, QUERY_BLOCK, words, words, at->q, QUERY_BLOCK);
@@ -96,10 +95,10 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
     int64_t end = tile_end_key(a, position, queries);
     tile_segments segments = tile_load_segments(a, position, queries);
     bool first = true; /* a query sees itself, so there is a block */
-    for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK) {
+    for (int64_t k0 = tile_first_key(a, of->begins); k0 < end; k0 += KEY_BLOCK) {
         int64_t keys = base_min_i64(KEY_BLOCK, end - k0);
-        int32_t of[KEY_BLOCK];
-        tile_sharing sharing = tile_compare(a, &segments, k0, keys, of);
+        int32_t documents[KEY_BLOCK];
+        tile_sharing sharing = tile_compare(a, &segments, k0, keys, documents);
         if (sharing == TILE_SHARES_NONE) continue;
         tile_product(pairs, keys, QUERY_BLOCK, words, at->k + k0 * words, words, at->q, QUERY_BLOCK,
                      at->scores, QUERY_BLOCK, TILE_SET, at->alpha);
@@ -108,7 +107,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
                             at->scores);
         if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
         tile_hide(a, at->scores, k0, keys, position, queries);
-        if (sharing == TILE_SHARES_SOME) tile_hide_segments(&segments, at->scores, of, keys);
+        if (sharing == TILE_SHARES_SOME) tile_hide_segments(&segments, at->scores, documents, keys);
         if (a->dropout > 0)
             tile_dropout(a, a->random_head + (uint32_t)head, position, k0, keys, at->factors);
         softmax_block(pairs, at, keys, tile_scale(a), a->dropout > 0);
@@ -150,8 +149,11 @@ TILE_INLINE void forward(bool pairs, const cpu_attention *a) {
         transpose(at.rows, tile_words(pairs, keys), d, d, at.v + tile_words(pairs, k), key_words);
     }
     for (int64_t head = 0; head < a->group; head++)
-        for (int64_t q0 = 0; q0 < a->queries; q0 += QUERY_BLOCK)
-            forward_block(pairs, a, &at, head, q0);
+        for (int64_t row = 0; row < a->queries;) {
+            tile_queries of = tile_queries_from(a, row);
+            forward_block(pairs, a, &at, head, &of);
+            row += of.count;
+        }
 }
 
 static void attention_forward(const cpu_attention *a) {

@@ -11,7 +11,11 @@ enum { CPU_QUERIES_BEHIND = 64 };
 
 typedef struct cpu_attention {
     base_dtype dtype;
-    int64_t queries, keys;   /* query i stands at position keys - queries + i */
+    int64_t queries, keys;
+    /* Query i stands at position `first` + i, and from query `run` on `apart` further. Blocks of
+     * queries begin at `origin` and at multiples of their length from there, whichever queries
+     * there are, so these change no bit of a query. */
+    int64_t first, run, apart, origin;
     int64_t head_dim, group; /* query heads, adjacent in q, y, dy and dq */
     int64_t window, ahead;   /* query i sees key j if i - j < window and j - i < ahead */
     const int32_t *segments; /* of keys: a query sees keys of its own segment; NULL: one segment */
@@ -22,6 +26,7 @@ typedef struct cpu_attention {
     uint32_t random_head; /* of the group's first head, among those of all sequences */
     const void *q, *k, *v, *dy;
     void *y, *dq, *dk, *dv;
+    base_dtype dk_dtype, dv_dtype;
     int64_t q_stride, k_stride, v_stride, y_stride, dy_stride;
     int64_t dq_stride, dk_stride, dv_stride;
     /* Scores by relative position: tables of `places` rows x head_dim for queries and for keys to

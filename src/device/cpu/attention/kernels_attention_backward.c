@@ -155,10 +155,9 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
 }
 
 TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backward_places *at,
-                                int64_t head, int64_t q0) {
+                                int64_t head, const tile_queries *of) {
     int64_t d = a->head_dim, words = tile_words(pairs, d), padded = base_ceil_to(d, VECTOR);
-    int64_t queries = base_min_i64(QUERY_BLOCK, a->queries - q0);
-    int64_t position = a->keys - a->queries + q0;
+    int64_t q0 = of->row, queries = of->count, position = of->position;
     const void *q = tile_row(a->q, a->dtype, q0 * a->q_stride + head * d);
     const void *dy = tile_row(a->dy, a->dtype, q0 * a->dy_stride + head * d);
     const void *y = tile_row(a->y, a->dtype, q0 * a->y_stride + head * d);
@@ -180,7 +179,7 @@ TILE_INLINE void backward_block(bool pairs, const cpu_attention *a, const backwa
     int64_t end = tile_end_key(a, position, queries);
     tile_segments segments = tile_load_segments(a, position, queries);
     bool first = true; /* a query sees itself, so there is a block */
-    for (int64_t k0 = tile_first_key(a, position); k0 < end; k0 += KEY_BLOCK)
+    for (int64_t k0 = tile_first_key(a, of->begins); k0 < end; k0 += KEY_BLOCK)
         backward_pair(pairs, a, at, &segments, head, position, queries, k0,
                       base_min_i64(KEY_BLOCK, end - k0), &first);
     transpose(at->dq, d, QUERY_BLOCK, QUERY_BLOCK, at->dq_rows, d);
@@ -209,13 +208,16 @@ TILE_INLINE void backward(bool pairs, const cpu_attention *a) {
     memset(at.dk, 0, (size_t)(a->keys * padded) * 4);
     memset(at.dv, 0, (size_t)(a->keys * padded) * 4);
     for (int64_t head = 0; head < a->group; head++)
-        for (int64_t q0 = 0; q0 < a->queries; q0 += QUERY_BLOCK)
-            backward_block(pairs, a, &at, head, q0);
+        for (int64_t row = 0; row < a->queries;) {
+            tile_queries of = tile_queries_from(a, row);
+            backward_block(pairs, a, &at, head, &of);
+            row += of.count;
+        }
     for (int64_t k = 0; k < a->keys; k++) {
-        tile_write_row(at.dk + k * padded, a->dtype, d,
-                       (void *)(uintptr_t)tile_row(a->dk, a->dtype, k * a->dk_stride));
-        tile_write_row(at.dv + k * padded, a->dtype, d,
-                       (void *)(uintptr_t)tile_row(a->dv, a->dtype, k * a->dv_stride));
+        tile_write_row(at.dk + k * padded, a->dk_dtype, d,
+                       (void *)(uintptr_t)tile_row(a->dk, a->dk_dtype, k * a->dk_stride));
+        tile_write_row(at.dv + k * padded, a->dv_dtype, d,
+                       (void *)(uintptr_t)tile_row(a->dv, a->dv_dtype, k * a->dv_stride));
     }
 }
 
