@@ -90,20 +90,29 @@ typedef enum sifr_vocab_parallel {
     SIFR_VOCAB_WHOLE      /* never */
 } sifr_vocab_parallel;
 
+/* How attention of context ranks gets whole sequences. */
+typedef enum sifr_context_kind {
+    SIFR_CONTEXT_ULYSSES, /* of some heads each: ranks exchange tokens for heads, and back
+                             (DeepSpeed-Ulysses, arXiv 2309.14509) */
+    SIFR_CONTEXT_GATHER   /* each rank gathers keys and values for its own queries (The Llama 3
+                             Herd of Models, arXiv 2407.21783, section 3.3.2) */
+} sifr_context_kind;
+
 /* How ranks divide the work. */
 typedef struct sifr_mesh {
     int32_t shard_size; /* neighbours that share one copy of what the ZeRO stage cuts, a divisor of
                            the number of ranks, or of those of a pipeline stage; other groups of as
                            many hold copies of it. 0: all share one */
     int32_t context_size; /* neighbours that divide the tokens of each sequence among them (context
-                             parallelism, DeepSpeed-Ulysses), and so share a batch. A divisor of the
-                             ranks and of seq_length; 0 and 1: each rank has whole sequences */
+                             parallelism), and so share a batch. A divisor of the ranks and of
+                             seq_length; 0 and 1: each rank has whole sequences */
     int32_t tensor_size;  /* neighbours that divide the matrices of each block among them (tensor
                              parallelism); they share a batch. A divisor of the ranks; 0 and 1: each
                              rank has whole matrices */
     int32_t tp_exact; /* 2, 4 or 8: the same bits with every tensor_size that divides it; what it
                          divides is computed in so many pieces. 0: bits follow from
                          tensor_size */
+    sifr_context_kind context_kind;
     sifr_vocab_parallel vocab_parallel_lm_head;
     bool sequence_parallel; /* with tensor ranks: each has a run of a micro batch's tokens between
                                the products that are divided, where norms, dropout and residuals

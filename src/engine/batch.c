@@ -207,7 +207,7 @@ static sifr_status check_missing(const plan_schedule *s, const sifr_batch *batch
                      (long long)target_columns(s->model));
 }
 
-/* Of micro batch j, the run of each sequence that this rank has, or all where the model's value is
+/* Of micro batch j, the runs of each sequence that this rank has, or all where the model's value is
  * whole sequences. */
 static sifr_status put_ids(const engine_executor *executor, const plan_schedule *s, int32_t input,
                            const int32_t *ids, int32_t j, sifr_error *error) {
@@ -216,12 +216,14 @@ static sifr_status put_ids(const engine_executor *executor, const plan_schedule 
     int64_t run = plan_run_length(settings), size = (int64_t)sizeof *ids;
     int32_t value = s->model->inputs[input];
     bool whole = run == length || (value >= 0 && s->model->values[value].whole);
-    int64_t first = whole ? 0 : plan_mesh_place(&settings->mesh, PLAN_CONTEXTS) * run;
-    int64_t runs = whole ? 1 : sequences, each = whole ? sequences * length : run;
-    ids += j * sequences * length + first;
-    for (int64_t i = 0; i < runs; i++)
-        BASE_TRY(engine_set(executor, s->inputs[input][j], i * each * size, ids + i * length,
-                            each * size, error));
+    plan_token_runs runs = plan_runs_of_tokens(settings);
+    ids += j * sequences * length;
+    if (whole)
+        return engine_set(executor, s->inputs[input][j], 0, ids, sequences * length * size, error);
+    for (int64_t i = 0; i < sequences * runs.count; i++)
+        BASE_TRY(engine_set(executor, s->inputs[input][j], i * runs.length * size,
+                            ids + i / runs.count * length + runs.first[i % runs.count],
+                            runs.length * size, error));
     return SIFR_OK;
 }
 

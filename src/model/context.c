@@ -10,6 +10,8 @@ typedef struct context_work {
     const sifr_model *from;
     sifr_model *part;
     int32_t ranks;
+    int64_t sequences;
+    bool gathers;
 } context_work;
 
 static bool attends(const model_node *node) {
@@ -32,9 +34,10 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
     char sizes[128];
     int32_t kv = a->kv_heads, ranks = work->ranks;
     const char *unit = work->from->units[node->unit].name;
-    if (a->dropout > 0) return refuse(work->from, node, "dropout of attention's scores", error);
     if (node->x[4] >= 0 || node->x[5] >= 0)
         return refuse(work->from, node, "attention with relative positions", error);
+    if (work->gathers) return SIFR_OK;
+    if (a->dropout > 0) return refuse(work->from, node, "dropout of attention's scores", error);
     base_format_divisors(a->heads, sizes, sizeof sizes);
     if (a->heads % ranks)
         return base_fail(error, SIFR_USAGE,
@@ -50,12 +53,13 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
 }
 
 /* Dropout counts the elements of a micro batch from where the rank's rows begin, which are one run
- * of it where there is one sequence. */
-static sifr_status check_node(const context_work *work, const model_node *node, int64_t sequences,
-                              sifr_error *error) {
+ * of it where there is one sequence, and two where keys are gathered. */
+static sifr_status check_node(const context_work *work, const model_node *node, sifr_error *error) {
     char what[96];
     if (attends(node)) return check_heads(work, node, error);
-    if (node->op->counts_elements && sequences > 1)
+    if (node->op->counts_elements && work->gathers)
+        return refuse(work->from, node, "dropout beside gathered keys and values", error);
+    if (node->op->counts_elements && work->sequences > 1)
         return refuse(work->from, node, "dropout of several sequences in a micro batch", error);
     bool rows = node->op->by_row || node->op->contexts == MODEL_CONTEXTS_ROWS || node->op->sums ||
                 node->op->sums_gradient;
@@ -64,9 +68,9 @@ static sifr_status check_node(const context_work *work, const model_node *node, 
     return refuse(work->from, node, what, error);
 }
 
-static sifr_status check_model(const context_work *work, int64_t sequences, sifr_error *error) {
+static sifr_status check_model(const context_work *work, sifr_error *error) {
     for (size_t n = 0; n < work->from->node_count; n++)
-        BASE_TRY(check_node(work, &work->from->nodes[n], sequences, error));
+        BASE_TRY(check_node(work, &work->from->nodes[n], error));
     return SIFR_OK;
 }
 
@@ -79,6 +83,23 @@ static int32_t add_heads(const context_work *work, const model_node *node, int32
     int32_t value = model_part_value(work->part, like, columns, node->unit);
     work->part->values[value].whole = true;
     return value;
+}
+
+/* A rank's own queries, with the keys and values of whole sequences. */
+static void add_gathered(const context_work *work, model_node node) {
+    device_attention_attributes *a = &node.attributes.attention;
+    sifr_model *part = work->part;
+    a->contexts = work->ranks;
+    for (int i = 1; i < 3; i++) {
+        int32_t all = add_heads(work, &node, node.x[i], a->kv_heads);
+        part->values[all].wide = true;
+        model_node gather = model_bare_node(&model_op_context_keys, &node, node.x[i], all);
+        gather.attributes.attention = *a; /* which say what is seen */
+        model_part_node(part, gather);
+        node.x[i] = all;
+    }
+    if (node.x[3] >= 0) part->values[node.x[3]].whole = true; /* segments */
+    model_part_node(part, node);
 }
 
 /* Several ranks have the one kv head that their heads read where there are more ranks than that. */
@@ -103,7 +124,7 @@ static void add_attention(const context_work *work, model_node node) {
  * attention has its exchange behind it, the one before. */
 static void note_place(const context_work *work, int32_t n) {
     const model_node *node = &work->from->nodes[n];
-    int32_t op = node->attributes.op, behind = attends(node) ? 2 : 1;
+    int32_t op = node->attributes.op, behind = attends(node) && !work->gathers ? 2 : 1;
     if (work->from->node_at && work->from->node_at[op] != n) return; /* beside one */
     work->part->node_at[op] = (int32_t)work->part->node_count - behind;
 }
@@ -114,7 +135,9 @@ static void make_nodes(const context_work *work) {
         work->part->units[u].first_node = (int32_t)work->part->node_count;
         work->part->units[u].nodes = 0;
         for (int32_t n = unit->first_node; n < unit->first_node + unit->nodes; n++) {
-            if (attends(&work->from->nodes[n]))
+            if (attends(&work->from->nodes[n]) && work->gathers)
+                add_gathered(work, work->from->nodes[n]);
+            else if (attends(&work->from->nodes[n]))
                 add_attention(work, work->from->nodes[n]);
             else
                 model_part_node(work->part, work->from->nodes[n]);
@@ -123,12 +146,12 @@ static void make_nodes(const context_work *work) {
     }
 }
 
-static sifr_status make_part(const context_work *work, int64_t sequences, sifr_error *error) {
+static sifr_status make_part(const context_work *work, sifr_error *error) {
     const sifr_model *from = work->from;
     size_t attentions = 0;
     for (size_t n = 0; n < from->node_count; n++) attentions += attends(&from->nodes[n]);
     BASE_TRY(model_part_copy(from, 4 * attentions, 4 * attentions, work->part, error));
-    BASE_TRY(check_model(work, sequences, error));
+    BASE_TRY(check_model(work, error));
     work->part->tensors = from->tensors;
     work->part->tensor_place = from->tensor_place;
     work->part->copies = from->copies;
@@ -138,12 +161,15 @@ static sifr_status make_part(const context_work *work, int64_t sequences, sifr_e
     return model_arrange(work->part, error);
 }
 
-sifr_status model_cut_contexts(const sifr_model *model, int32_t ranks, int64_t sequences,
+sifr_status model_cut_contexts(const sifr_model *model, const model_context_args *args,
                                sifr_model **out, sifr_error *error) {
-    base_assert(ranks > 1 && model->finished && !model->contexts);
-    context_work work = {.from = model, .ranks = ranks};
+    base_assert(args->ranks > 1 && model->finished && !model->contexts);
+    context_work work = {.from = model,
+                         .ranks = args->ranks,
+                         .sequences = args->sequences,
+                         .gathers = args->kind == SIFR_CONTEXT_GATHER};
     BASE_TRY(base_alloc(1, sizeof *work.part, &work.part, error));
-    sifr_status status = make_part(&work, sequences, error);
+    sifr_status status = make_part(&work, error);
     if (status == SIFR_OK)
         *out = work.part;
     else

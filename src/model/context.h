@@ -1,16 +1,25 @@
-/* A context rank's part of a model: the same weights, on a run of each sequence's tokens. All works
- * on rows of these alone but attention, before and behind which ranks exchange: each gets whole
- * sequences of some heads (DeepSpeed-Ulysses, arXiv 2309.14509, section 3). Which ops can is in the
+/* A context rank's part of a model: the same weights, on some of each sequence's tokens. All works
+ * on rows of these alone but attention. Before and behind it ranks exchange, and each gets whole
+ * sequences of some heads (DeepSpeed-Ulysses, arXiv 2309.14509, section 3); or each gathers keys
+ * and values of whole sequences, and computes its own queries of all heads (arXiv 2407.21783,
+ * section 3.3.2). Which ops can is in the
  * op table (model_contexts), so no architecture is named here. */
 #ifndef MODEL_CONTEXT_H
 #define MODEL_CONTEXT_H
 
 #include "model/description.h"
 
-/* The part of each of `ranks` ranks, of a finished model or of a tensor rank's part of one; free it
- * with sifr_model_free. `sequences`: of a micro batch. SIFR_USAGE where the heads do not divide
- * among the ranks, or an op does not work so. */
-sifr_status model_cut_contexts(const sifr_model *model, int32_t ranks, int64_t sequences,
+/* What decides a part: how many ranks there are, and of a micro batch how many sequences. */
+typedef struct model_context_args {
+    int32_t ranks;
+    sifr_context_kind kind;
+    int64_t sequences;
+} model_context_args;
+
+/* The part of each of the ranks, of a finished model or of a tensor rank's part of one; free it
+ * with sifr_model_free. SIFR_USAGE where the heads would have to divide among the ranks and do not,
+ * or an op does not work so. */
+sifr_status model_cut_contexts(const sifr_model *model, const model_context_args *args,
                                sifr_model **out, sifr_error *error) SIFR_MUST_CHECK;
 
 #endif

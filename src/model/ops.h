@@ -28,6 +28,7 @@ enum {
 typedef struct model_extent {
     int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for */
     int64_t whole;             /* rows of the micro batch where a call has a tile of them; else 0 */
+    int64_t context;           /* this rank's place among context ranks */
     bool training;
 } model_extent;
 
@@ -83,7 +84,8 @@ typedef enum model_contexts {
 typedef enum model_exchange {
     MODEL_EXCHANGE_NONE,
     MODEL_EXCHANGE_TO_HEADS,
-    MODEL_EXCHANGE_TO_ROWS
+    MODEL_EXCHANGE_TO_ROWS,
+    MODEL_EXCHANGE_GATHER /* runs of rows become all rows; gradients are added up on the way back */
 } model_exchange;
 
 /* Of tensor ranks whose residual stream is cut by rows (shard_rows.h), and no kernel: how x0
@@ -182,7 +184,7 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_dropout, model_op_head_loss, model_op_head_regression, model_op_head_multilabel,
     model_op_tensor_sum, model_op_tensor_entry, model_op_rows_sum, model_op_rows_enter,
     model_op_rows_gather, model_op_rows_take, model_op_context_heads, model_op_context_rows,
-    model_op_delta, model_op_sigmoid_gate;
+    model_op_context_keys, model_op_delta, model_op_sigmoid_gate;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,

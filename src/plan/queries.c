@@ -12,6 +12,19 @@ int64_t plan_run_length(const plan_settings *settings) {
     return settings->step.seq_length / plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
 }
 
+plan_token_runs plan_runs_of_tokens(const plan_settings *settings) {
+    int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
+    int32_t place = plan_mesh_place(&settings->mesh, PLAN_CONTEXTS);
+    int64_t length = plan_run_length(settings);
+    bool two = ranks > 1 && settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER;
+    if (!two) return (plan_token_runs){.count = 1, .length = length, .first = {place * length}};
+    device_attention_attributes a = {
+        .length = settings->step.seq_length, .contexts = ranks, .context = place};
+    return (plan_token_runs){.count = 2,
+                             .length = length / 2,
+                             .first = {device_attention_run(&a, 0), device_attention_run(&a, 1)}};
+}
+
 int64_t plan_tokens(const plan_settings *settings) {
     return settings->step.micro_batch_size * plan_run_length(settings);
 }

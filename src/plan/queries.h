@@ -140,6 +140,14 @@ bool plan_sums_are_whole(const plan_settings *settings);
 
 /* Of each sequence, the tokens that a context rank has, in its place; and of a micro batch. */
 int64_t plan_run_length(const plan_settings *settings);
+
+/* The runs of each sequence that make up a rank's tokens: one, or with gathered keys two of equal
+ * length (device_attention_run). */
+typedef struct plan_token_runs {
+    int count;
+    int64_t length, first[2];
+} plan_token_runs;
+plan_token_runs plan_runs_of_tokens(const plan_settings *settings);
 int64_t plan_tokens(const plan_settings *settings);
 
 base_dtype plan_dtype(const plan_settings *settings);   /* of parameters and activations */

@@ -118,10 +118,6 @@ sed -i 's/"num_key_value_heads": 4/"num_key_value_heads": 3/; s/"num_attention_h
 "$SIFR" init --config wide.json --tokenizer tok --output six --seed 3 >/dev/null
 refused 4 six 'layers.0: 6 heads are not divided among 4 ranks; give 2, 3 or 6'
 refused 2 six 'layers.0: 3 kv heads are not divided among 2 ranks, nor are 2 ranks among them; give 3'
-settings 2 0 '' ', "tile_tokens": 0'
-sed -i 's/"size": 2/"size": 2, "kind": "gather"/' ds.json
-"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "gather runs"
-grep -q 'context_parallel.kind is "gather", which is not supported yet' err || fail "$(cat err)"
 settings 4 1
 sed -i 's/^{/{"sequence_parallel_size": 2, /' ds.json
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "two sizes run"

@@ -96,6 +96,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.sequence_parallel = v->rows;
     options.partition_activations = v->partitions;
     options.mesh.context_size = v->contexts;
+    options.mesh.context_kind = v->gathers ? SIFR_CONTEXT_GATHER : SIFR_CONTEXT_ULYSSES;
     options.mesh.tp_exact = v->exact;
     options.mesh.vocab_parallel_lm_head = v->words;
     options.pipeline.stages = v->stages ? v->stages : 1;
@@ -214,10 +215,13 @@ static sifr_status read_rows(rank_run *r, const sifr_engine *engine, sifr_error 
     BASE_TRY(comm_all_gather_control(engine->group, own, bytes, all, error));
     int64_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     int64_t apart = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS);
+    plan_settings there = *settings;
     for (int64_t i = 0; r->rank == 0 && i < count * contexts; i++) {
-        int64_t place = i % (run * contexts);
-        r->out->rows[i] =
-            all[place / run * apart * count + i / (run * contexts) * run + place % run];
+        int64_t row = i % count;
+        there.mesh.place[PLAN_AXIS_CONTEXT] = (int32_t)(i / count);
+        plan_token_runs runs = plan_runs_of_tokens(&there);
+        int64_t at = runs.first[row / runs.length % runs.count] + row % runs.length;
+        r->out->rows[row / run * run * contexts + at] = all[i / count * apart * count + row];
     }
     return SIFR_OK;
 }

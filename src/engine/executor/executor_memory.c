@@ -129,10 +129,9 @@ sifr_status engine_count_positions(const engine_executor *e, int32_t micro_batch
     int32_t buffer = s->inputs[SIFR_POSITIONS][micro_batch];
     base_assert(buffer >= 0);
     int32_t *position = place_to_fill(e, buffer);
-    int64_t length = plan_run_length(&s->settings);
-    int64_t first = plan_mesh_place(&s->settings.mesh, PLAN_CONTEXTS) * length;
-    for (int64_t i = 0; i < s->settings.step.micro_batch_size * length; i++)
-        position[i] = (int32_t)(first + i % length);
+    plan_token_runs runs = plan_runs_of_tokens(&s->settings);
+    for (int64_t i = 0; i < plan_tokens(&s->settings); i++)
+        position[i] = (int32_t)(runs.first[i / runs.length % runs.count] + i % runs.length);
     return put(e, buffer, error);
 }
 

@@ -26,6 +26,7 @@ static double pairs(const device_call *call, bool full) {
     if (call->kernel == DEVICE_ATTENTION_CACHED) return (double)call->x[0].rows * seen;
     if (full) return sequences * length * length;
     double causal = seen * (seen + 1) / 2 + (length - seen) * seen;
+    if (call->attributes.attention.contexts > 0) sequences /= call->attributes.attention.contexts;
     return sequences * (call->attributes.attention.bidirectional ? 2 * causal - length : causal);
 }
 
@@ -56,6 +57,7 @@ static double untouched_bytes(const device_call *call) {
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
     attributes->attention.sequences = extent->sequences;
     attributes->attention.length = extent->length;
+    attributes->attention.context = (int32_t)extent->context;
     if (!extent->training) attributes->attention.dropout = 0;
 }
 

@@ -1,5 +1,6 @@
-/* Where rows of a run of tokens become whole sequences of some heads, and back, among context
- * ranks. No model is built with these: model/context.h adds them to a rank's part of it. */
+/* Where rows of a run of tokens become whole sequences of some heads, and back, or of all keys and
+ * values, among context ranks. No model is built with these: model/context.h adds them to a rank's
+ * part of it. */
 #include "model/description.h"
 
 /* Before attention. */
@@ -18,4 +19,13 @@ const model_op model_op_context_rows = {
     .backward = DEVICE_KERNELS,
     .gradients = 1,
     .exchanges = MODEL_EXCHANGE_TO_ROWS,
+};
+
+/* Of keys or values, before attention of a rank's own queries. */
+const model_op model_op_context_keys = {
+    .name = "context_keys",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .exchanges = MODEL_EXCHANGE_GATHER,
 };

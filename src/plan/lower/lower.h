@@ -247,7 +247,15 @@ sifr_status lower_context_forward(lower_state *state, int32_t node,
 sifr_status lower_exchange(lower_state *state, int32_t node, plan_action action, bool heads,
                            const lower_operand *x, const lower_operand *y,
                            sifr_error *error) SIFR_MUST_CHECK;
-/* Of the micro batch, the first of this rank's tokens, where it has one sequence. */
+/* Keys or values x of a context rank's tokens, with those of other ranks that its queries read, to
+ * y, which has rows for whole sequences; others of y become 0. And back: the gradients y
+ * that all ranks have made of x, in FP32, are added up, rank by rank from this one on. */
+sifr_status lower_gather(lower_state *state, int32_t node, plan_action action,
+                         const lower_operand *x, const lower_operand *y,
+                         sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_sum_gathered(lower_state *state, int32_t node, const lower_operand *y,
+                               const lower_operand *x, sifr_error *error) SIFR_MUST_CHECK;
+/* Of the micro batch, the first of this rank's tokens, where it has one run of one sequence. */
 int64_t lower_first_token(const lower_state *state);
 
 /* What tensor ranks do not go with is refused; and this rank's part of the model, whose maker frees

@@ -7,6 +7,11 @@
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
 
+static base_dtype gradient_type(const lower_state *state, int32_t value) {
+    bool wide = state->model->values[value].wide;
+    return wide ? BASE_FP32 : plan_dtype(&state->s->settings);
+}
+
 sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out, sifr_error *error) {
     lower_tiles *tiles = &state->tiles;
     bool local = lower_gradient_is_local(state, value);
@@ -18,8 +23,9 @@ sifr_status lower_new_place(lower_state *state, int32_t value, int32_t *out, sif
     }
     int32_t buffer;
     int64_t columns = state->model->values[value].columns;
+    int64_t element = base_dtype_bytes(gradient_type(state, value));
     BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
-                             lower_rows(state, value, local) * columns * state->element,
+                             lower_rows(state, value, local) * columns * element,
                              state->model->values[value].unit, value, false, &buffer, error));
     BASE_TRY(base_grow(&state->places, &state->place_capacity, state->place_count + 1,
                        sizeof *state->places, error));
@@ -56,7 +62,7 @@ static lower_operand gradient_of(const lower_state *state, int32_t value) {
     lower_operand out = {.buffer = place->buffer,
                          .offset = (row * stride + (v->base >= 0 ? v->first : 0)) * state->element,
                          .matrix = lower_matrix(lower_value_rows(state, value), v->columns,
-                                                plan_dtype(&state->s->settings))};
+                                                gradient_type(state, value))};
     out.matrix.stride = stride;
     return out;
 }
@@ -376,6 +382,8 @@ static sifr_status backward_moved(lower_state *state, int32_t n, sifr_error *err
     lower_operand from = gradient_of(state, node->y);
     if (node->op->moves)
         BASE_TRY(lower_rows_move(state, n, true, &from, &target.place, error));
+    else if (node->op->exchanges == MODEL_EXCHANGE_GATHER)
+        BASE_TRY(lower_sum_gathered(state, n, &from, &target.place, error));
     else
         BASE_TRY(lower_exchange(state, n, PLAN_BACKWARD, heads, &from, &target.place, error));
     if (!target.beside) return SIFR_OK;

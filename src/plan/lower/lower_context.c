@@ -162,8 +162,11 @@ sifr_status lower_context_forward(lower_state *state, int32_t n, sifr_error *err
         state->s, PLAN_ACTIVATIONS, lower_rows(state, node->y, false) * columns * state->element,
         node->unit, node->y, false, &state->buffer_of[lower_value(state, node->y)], error));
     lower_operand x = lower_locate(state, node->x[0]), y = lower_locate(state, node->y);
-    return lower_exchange(state, n, state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD,
-                          node->op->exchanges == MODEL_EXCHANGE_TO_HEADS, &x, &y, error);
+    plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
+    if (node->op->exchanges == MODEL_EXCHANGE_GATHER)
+        return lower_gather(state, n, action, &x, &y, error);
+    return lower_exchange(state, n, action, node->op->exchanges == MODEL_EXCHANGE_TO_HEADS, &x, &y,
+                          error);
 }
 
 /* --- what they go with --- */
@@ -186,7 +189,9 @@ static sifr_status cut_contexts(const sifr_model *model, const device *dev,
                                 const plan_settings *settings, sifr_model **out,
                                 sifr_error *error) {
     int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
-    int64_t length = settings->step.seq_length, below = length / ranks * ranks;
+    bool gathers = settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER;
+    int64_t parts = gathers ? 2 * ranks : ranks;
+    int64_t length = settings->step.seq_length, below = length / parts * parts;
     const char *what = unsupported(model, settings);
     *out = NULL;
     if (ranks == 1) return SIFR_OK;
@@ -199,14 +204,16 @@ static sifr_status cut_contexts(const sifr_model *model, const device *dev,
                          "context_parallel: %s not supported with %d context ranks yet; leave one "
                          "of them out",
                          what, (int)ranks);
-    if (length % ranks)
+    if (length % parts)
         return base_fail(error, SIFR_USAGE,
                          "context_parallel: sequences of %lld tokens are not divided among %d "
-                         "ranks; give a seq_length of %lld",
-                         (long long)length, (int)ranks,
-                         (long long)(below && length - below <= ranks / 2 ? below : below + ranks));
+                         "ranks%s; give a seq_length of %lld",
+                         (long long)length, (int)ranks, gathers ? " in two runs each" : "",
+                         (long long)(below && length - below <= parts / 2 ? below : below + parts));
     if (model->contexts) return SIFR_OK;
-    return model_cut_contexts(model, ranks, settings->step.micro_batch_size, out, error);
+    model_context_args args = {ranks, settings->step.mesh.context_kind,
+                               settings->step.micro_batch_size};
+    return model_cut_contexts(model, &args, out, error);
 }
 
 sifr_status lower_cut_ranks(const sifr_model *model, const device *dev,

@@ -114,6 +114,7 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     model_extent extent = {.sequences = sequences,
                            .length = cached ? settings->cache_length : length,
                            .whole = part ? sequences * length : 0,
+                           .context = plan_mesh_place(&settings->mesh, PLAN_CONTEXTS),
                            .training = settings->mode == PLAN_TRAIN};
     if (node->op->complete) node->op->complete(&attributes, &extent);
     return attributes;

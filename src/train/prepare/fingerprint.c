@@ -194,6 +194,7 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
 #define TENSOR_RANKS "tensor ranks"
 #define DIVIDED "divided vocabulary" /* among tensor ranks: a gradient is another sum */
 #define CONTEXT_RANKS "context ranks"
+#define CONTEXT_KIND "context_parallel.kind"
 #define EXACT "tp_exact" /* with it, tensor ranks decide no bit */
 
 static const char *const sums_key = TRAIN_FINGERPRINT_SUMS;
@@ -262,6 +263,8 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
     int32_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     if (whole && contexts > 1)
         whole = json_object_set_new(may_differ, CONTEXT_RANKS, json_integer(contexts)) == 0;
+    if (whole && contexts > 1 && settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER)
+        whole = json_object_set_new(may_differ, CONTEXT_KIND, json_string("gather")) == 0;
     if (whole && exact) whole = json_object_set_new(may_differ, EXACT, json_integer(exact)) == 0;
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(may_differ, "gradients",
@@ -300,6 +303,7 @@ json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimize
     bool whole = json_object_set_new(defaults, TENSOR_RANKS, json_integer(1)) == 0 &&
                  json_object_set_new(defaults, DIVIDED, json_false()) == 0 &&
                  json_object_set_new(defaults, CONTEXT_RANKS, json_integer(1)) == 0 &&
+                 json_object_set_new(defaults, CONTEXT_KIND, json_string("ulysses")) == 0 &&
                  json_object_set_new(defaults, EXACT, json_integer(0)) == 0;
     if (!whole || !put_idle_decay(defaults, optimizer) || !put_unknown(defaults, may_differ)) {
         json_decref(defaults);

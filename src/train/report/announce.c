@@ -213,6 +213,14 @@ static void say_runs(const train_state *t) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
     int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS);
     if (contexts == 1) return;
+    if (s->step.mesh.context_kind == SIFR_CONTEXT_GATHER) {
+        train_say(t->host,
+                  "context_parallel: each of %d ranks has %lld tokens of each sequence, half of "
+                  "them from its start and half from its end, and for attention gathers keys and "
+                  "values",
+                  (int)contexts, (long long)plan_run_length(s));
+        return;
+    }
     train_say(t->host,
               "context_parallel: each of %d ranks has %lld tokens of each sequence, and in "
               "attention all tokens of 1/%d of the heads",
