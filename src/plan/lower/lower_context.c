@@ -171,18 +171,12 @@ sifr_status lower_context_forward(lower_state *state, int32_t n, sifr_error *err
 
 /* --- what they go with --- */
 
-static bool is_offloaded(const sifr_offload *o) {
-    return o->optimizer.device != SIFR_TIER_NONE || o->param.device != SIFR_TIER_NONE ||
-           o->gradients != SIFR_TIER_NONE || o->activations != SIFR_TIER_NONE;
-}
-
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
-    return generates                               ? "generation is"
-           : settings->logits                      ? "an evaluation that reads logits is"
-           : is_offloaded(&settings->step.offload) ? "offloaded state is"
-           : model->objective.row                  ? "a loss other than the labels' is"
-                                                   : NULL;
+    return generates              ? "generation is"
+           : settings->logits     ? "an evaluation that reads logits is"
+           : model->objective.row ? "a loss other than the labels' is"
+                                  : NULL;
 }
 
 static sifr_status cut_contexts(const sifr_model *model, const device *dev,
