@@ -57,6 +57,16 @@ done
 same "the run's own" "$(own gathered_bytes)" "$(of gathered_bytes 3)"
 same "the run's own" "$(own step_s)" "$(of step_s 3)"
 calls=$(own gathers)
+
+# A stage that the settings are refused with has no figures, not those of an empty plan.
+echo '{"zero_optimization": {"stage": 3, "zero_quantized_gradients": true}}' >refused.json
+expect 0 $plan --config refused.json
+says '^the block +- +- +[0-9.]+ [KM]iB +[0-9.]+ [KM]iB$'
+says '^seconds a step +- +- +[0-9.e-]+ +[0-9.e-]+$'
+! grep -q 'PiB' out || fail "a wrapped number: $(grep PiB out)"
+expect 0 $plan --json --config refused.json
+sed '1,/"stages":/d' out | awk '/"peak_bytes":/ { n++; bad += ($2 == "null,") != (n < 3) }
+    END { exit bad || n != 4 }' || fail "bytes of a refused stage"
 expect 0 $plan --config zero.json --rank 5 --dump
 same "gathers of the list" "$(grep -c ' communication gather' out)" "$calls"
 

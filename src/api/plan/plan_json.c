@@ -103,16 +103,24 @@ static json_t *outcome_json(const plan_outcome *o) {
     return out;
 }
 
+static json_t *bytes_or_null(bool known, int64_t bytes) {
+    return known ? json_integer((json_int_t)bytes) : json_null();
+}
+
+/* Of a stage that the step is refused with, bytes and times are null. */
 static json_t *stages_json(const api_plan_report *r) {
     json_t *stages = json_array();
     for (int i = 0; i < API_PLAN_STAGES; i++) {
         const plan_outcome *s = &r->stages[i];
         json_array_append_new(
-            stages, json_pack("{s:i, s:s, s:I, s:I, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
-                              order_name(s->settings.step.step_order), "peak_bytes",
-                              (json_int_t)s->total_bytes, "nvme_bytes", (json_int_t)s->nvme_bytes,
-                              "largest", classes_json(s->largest_bytes), "wire", wire_json(s),
-                              "predicted", time_json(&s->predicted), "fits", (int)s->fits));
+            stages,
+            json_pack("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:b}", "stage", i, "step_order",
+                      order_name(s->settings.step.step_order), "peak_bytes",
+                      bytes_or_null(s->possible, s->total_bytes), "nvme_bytes",
+                      bytes_or_null(s->possible, s->nvme_bytes), "largest",
+                      s->possible ? classes_json(s->largest_bytes) : json_null(), "wire",
+                      s->possible ? wire_json(s) : json_null(), "predicted",
+                      s->possible ? time_json(&s->predicted) : json_null(), "fits", (int)s->fits));
     }
     return stages;
 }
@@ -160,10 +168,6 @@ static json_t *memory_json(const api_plan_report *r) {
     return json_pack("{s:o, s:s, s:I}", "room_bytes",
                      known ? json_integer((json_int_t)limits->room_bytes) : json_null(), "source",
                      limits->text, "ranks_on_a_host", (json_int_t)limits->ranks_here);
-}
-
-static json_t *bytes_or_null(bool known, int64_t bytes) {
-    return known ? json_integer((json_int_t)bytes) : json_null();
 }
 
 /* Disk limits of a rank, the size of a checkpoint, and the free space for both. */

@@ -390,12 +390,17 @@ static void print_changes(const api_plan_report *r) {
 
 /* --- the stages beside each other --- */
 
+/* A stage that the step is refused with has no figures. */
+static void print_cell(const api_plan_report *r, int stage, const char *text) {
+    fprintf(r->to, " %12s", r->stages[stage].possible ? text : "-");
+}
+
 static void print_row(const api_plan_report *r, const char *name,
                       const int64_t bytes[API_PLAN_STAGES]) {
     char text[32];
     fprintf(r->to, "%-16s", name);
     for (int i = 0; i < API_PLAN_STAGES; i++)
-        fprintf(r->to, " %12s", base_format_bytes((uint64_t)bytes[i], text));
+        print_cell(r, i, base_format_bytes((uint64_t)bytes[i], text));
     fputc('\n', r->to);
 }
 
@@ -438,15 +443,20 @@ static void print_stages(const api_plan_report *r) {
     if (r->schedule->nvme_bytes) print_row(r, "on nvme", nvme);
     print_row(r, "wire, gathers", gathered);
     print_row(r, "wire, reductions", reduced);
+    char text[32];
     fprintf(r->to, "%-16s", "calls");
-    for (int i = 0; i < API_PLAN_STAGES; i++)
-        fprintf(r->to, " %12lld", (long long)(s[i].gathers + s[i].reductions));
+    for (int i = 0; i < API_PLAN_STAGES; i++) {
+        snprintf(text, sizeof text, "%lld", (long long)(s[i].gathers + s[i].reductions));
+        print_cell(r, i, text);
+    }
     fprintf(r->to, "\n%-16s", "step_order");
     for (int i = 0; i < API_PLAN_STAGES; i++)
-        fprintf(r->to, " %12s", order_name(s[i].settings.step.step_order));
+        print_cell(r, i, order_name(s[i].settings.step.step_order));
     fprintf(r->to, "\n%-16s", "seconds a step");
-    for (int i = 0; i < API_PLAN_STAGES; i++)
-        fprintf(r->to, " %12.4g", s[i].predicted.step_seconds);
+    for (int i = 0; i < API_PLAN_STAGES; i++) {
+        snprintf(text, sizeof text, "%.4g", s[i].predicted.step_seconds);
+        print_cell(r, i, text);
+    }
     fputc('\n', r->to);
 }
 
