@@ -1,5 +1,6 @@
 #!/bin/bash
-# What `sifr plan` says in docs/memory.md, docs/offload.md and the pages that lead through a job:
+# What `sifr plan` says in docs/memory.md, docs/offload.md, docs/context.md and the pages that lead
+# through a job:
 # memory_page.sh [PROGRAM [DOCS]]
 # Runs the commands of these pages and puts them, with what they print, between their markers.
 set -eu -o pipefail
@@ -254,6 +255,44 @@ J
 show sifr plan --config mesh.json --model llama-70b --world-size 1024 --machine examples/h100.json \
     --threads 8 --bf16 --seq-length 4096 |
     sed -n '1,2p; /^    ranks /,/^    predicted /p' | sed '$s/$/\n/' | put thousand parallelism
+
+# --- the longest sequence of Llama-8B that context ranks hold, in 80 GB each ---
+# longest RANKS KIND NEAR [DISK]: prints it, which is near so many tokens; with DISK state and
+# activations are there, and the bytes that a rank has there with NEAR tokens are printed, too.
+longest() {
+    local zero='"stage": 3' more="" away='{"device": "nvme", "nvme_path": "/local_nvme"}'
+    if [ -n "${4:-}" ]; then
+        zero="$zero, \"offload_optimizer\": $away, \"offload_param\": $away"
+        more=', "offload_gradients": "nvme", "offload_activations": "nvme"'
+    fi
+    cat >contexts.json <<J
+{"train_batch_size": 1, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "zero_optimization": {$zero},
+ "sifr": {"recompute": "unit", "tile_tokens": 8192,
+          "context_parallel": {"size": $1, "kind": "$2"}$more}}
+J
+    "$sifr" plan --config contexts.json --model llama-8b --world-size "$1" --seq-length "$3" \
+        --device-memory 80GB --machine machine.json --threads 1 --isa avx2 ${4:+--nvme "$4"} \
+        --json 2>contexts.err | awk '
+        $1 == "\"largest_seq_length\":" { n = $2 + 0 }
+        $1 == "\"nvme\":" { inside = 1 }
+        inside && $1 == "\"bytes\":" { bytes = $2 + 0; inside = 0 }
+        END {
+            if (!n) { print "does not fit"; exit }
+            printf n < 1e6 ? "%.0f K" : "%.1f M", n < 1e6 ? n / 1e3 : n / 1e6
+            if (bytes) printf ", %.0f GB there", bytes / 1e9
+            print "" }'
+}
+contexts_row() { # RANKS NEAR NEAR_WITH_DISK PUBLISHED
+    echo "| $1 | $(longest "$1" ulysses "$2") | $(longest "$1" gather "$2") | $(longest "$1" ulysses "$3" 1000TiB) | $4 |"
+}
+{
+    echo '| ranks | `ulysses` | `gather` | `ulysses`, state and activations on disk | ALST on as many H100, published |'
+    echo '|---|---|---|---|---|'
+    contexts_row 1 65536 1000000 '500 K'
+    contexts_row 8 1400000 5500000 '3.7 M'
+    contexts_row 32 5200000 11700000 '15 M'
+} | put contexts context
 
 # --- full training, LoRA and QLoRA in 4 GiB ---
 mkdir SmolLM2-135M TinyLlama-1.1B open_llama_3b

@@ -93,6 +93,18 @@ train near2 2 --seq-length 64
 near near2 near1
 mv model window && mv whole model
 
+# The longest sequence that fits is one that the ranks divide, wherever the search begins. What the
+# program itself takes depends on the length a little.
+settings 4 3
+for length in 64 1000 4096; do
+    "$SIFR" plan --config ds.json --model model --world-size 4 --seq-length $length \
+        --device-memory 64MiB --threads 1 --json >out 2>err || fail "longest: $(cat err)"
+    sed -n 's/^  "largest_seq_length": \([0-9]*\),/\1/p' out
+done >longest
+awk '{ bad += $1 % 8 != 0 || $1 < 4096 } NR == 1 { first = $1 }
+    { off = $1 / first - 1; bad += off * off > 0.0025 }
+    END { exit bad || NR != 3 }' longest || fail "the longest: $(cat longest)"
+
 # refused SIZE MODEL MESSAGE [OPTION...]: with four ranks
 refused() {
     settings "$1" 0

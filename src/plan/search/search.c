@@ -271,10 +271,12 @@ void plan_set_sequences(plan_settings *settings, int64_t value) {
     settings->step.micro_batch_size = value;
 }
 
-/* Context ranks divide sequences, so between lengths that they divide the next one is meant. */
+/* Context ranks divide sequences into their runs, so between lengths that they divide the next one
+ * is meant. */
 void plan_set_length(plan_settings *settings, int64_t value) {
+    int64_t runs = plan_runs_of_tokens(settings).count;
     settings->step.seq_length =
-        base_ceil_to(value, plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS));
+        base_ceil_to(value, runs * plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS));
 }
 
 /* State of a search for the largest value: all values up to `fits` fit, from `too_large` on none
