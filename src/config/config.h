@@ -247,6 +247,10 @@ bool config_get_truth(const sifr_config *config, const char *path);
 bool config_opens_stages(const sifr_config *config);
 /* Whether sifr.shard_size is "auto": a run takes 0, and `sifr plan --fit` may choose. */
 bool config_opens_copies(const sifr_config *config);
+/* Whether tensor_parallel.size, or sifr.context_parallel.size, is "auto" and no other name of it
+ * gives ranks: a run takes 1, and `sifr plan --fit` may choose. */
+bool config_opens_tensors(const sifr_config *config);
+bool config_opens_contexts(const sifr_config *config);
 /* Whether zero_hpz_partition_size is "auto": a run takes none, and `sifr plan --fit` may choose. */
 bool config_opens_near(const sifr_config *config);
 /* Whether slices of parameters are read for their use, so that stage 3 acts on one rank: on nvme,

@@ -78,3 +78,30 @@ says '^chosen .*shard_size 2'
 grep -q '"shard_size": 2' copies.json || fail "the config: $(cat copies.json)"
 expect 0 plan --config copies.json --machine hosts.json --threads 1 --world-size 4
 says '^mesh +2 replicas x 2 shards'
+
+# So with tensor and context ranks: a sequence that no rank has the memory for is divided, the config
+# says so, and a run of it moves what is planned. What is given stays, "auto" alone is 1.
+echo '{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+ "tensor_parallel": {"size": "auto"},
+ "sifr": {"seq_length": 4096, "max_steps": 1, "save_steps": 0,
+          "context_parallel": {"size": "auto", "kind": "gather"}}}' >ds.json
+sed 's/"host_latency_s": 1e-5, "host_bytes_per_s": 1e7/"host_latency_s": 1e-6, "host_bytes_per_s": 1e10/' machine.json >quick.json
+mesh="plan --config ds.json --model model --data text --machine quick.json --threads 1 --world-size 4"
+expect 0 $mesh --device-memory 15MiB --fit --output mesh.json
+says '^chosen .*(tensor|context) ranks [24]'
+size() { sed -n "s/^chosen .*$1 ranks \([24]\).*/\1/p" out; }
+tensors=$(size tensor) contexts=$(size context)
+expect 0 plan --config mesh.json --machine quick.json --threads 1 --world-size 4
+[ -z "$contexts" ] || says "^mesh .*$contexts contexts"
+[ -z "$tensors" ] || says "^mesh .*$tensors tensors"
+expect 0 train --config mesh.json --ranks 4 --threads 1 --output mesh-run --json
+groups | awk '$3 != $4 { bad = 1 } END { exit bad || NR == 0 }' || fail "not as planned: $(groups)"
+expect 0 $mesh --device-memory 15MiB --fit --json
+grep -q "\"context_size\": ${contexts:-1}" out && grep -q "\"tensor_size\": ${tensors:-1}" out ||
+    fail "the object has other numbers"
+sed -i 's/{"size": "auto", "kind"/{"size": 2, "kind"/' ds.json
+expect 0 $mesh --fit --output two-contexts.json
+says '^chosen .*context ranks 2'
+sed -i 's/{"size": 2, "kind"/{"size": "auto", "kind"/' ds.json
+expect 0 $mesh
+! grep -q '^mesh ' out || fail "a run with \"auto\" divides something"

@@ -12,6 +12,11 @@ static const char *size_key(const sifr_config *config) {
     return config_setting_int(config, CONFIG_ULYSSES) > 1 ? CONFIG_ULYSSES : NULL;
 }
 
+bool config_opens_contexts(const sifr_config *config) {
+    const json_t *given = config_setting_at(config, CONFIG_CONTEXTS)->given;
+    return config_value_is_auto(given) && !size_key(config);
+}
+
 sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks, sifr_error *error) {
     const char *key = size_key(config);
     char where[300], divisors[256];

@@ -22,6 +22,11 @@ static const char *size_key(const sifr_config *config) {
     return NULL;
 }
 
+bool config_opens_tensors(const sifr_config *config) {
+    const json_t *given = config_setting_at(config, sizes[0])->given;
+    return config_value_is_auto(given) && !size_key(config) && !is_off(config);
+}
+
 sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_error *error) {
     const char *key = size_key(config);
     char where[300], divisors[256];

@@ -26,6 +26,14 @@ static bool has_stages(const plan_settings *s) {
     return s->step.pipeline.stages > 1;
 }
 
+static bool has_tensors(const plan_settings *s) {
+    return s->step.mesh.tensor_size > 1;
+}
+
+static bool has_contexts(const plan_settings *s) {
+    return s->step.mesh.context_size > 1;
+}
+
 static bool has_copies(const plan_settings *s) {
     return s->step.mesh.shard_size > 0;
 }
@@ -113,6 +121,10 @@ static const plan_choice choices[] = {
      .traits = PLAN_OF_RANKS},
     {"pipeline.stages", FIELD(pipeline.stages), .matters = has_stages, .number = true,
      .traits = PLAN_OF_RANKS},
+    {"tensor_parallel.size", FIELD(mesh.tensor_size), .matters = has_tensors, .number = true,
+     .traits = PLAN_OF_RANKS},
+    {"sifr.context_parallel.size", FIELD(mesh.context_size), .matters = has_contexts,
+     .number = true, .traits = PLAN_OF_RANKS},
     {"sifr.shard_size", FIELD(mesh.shard_size), .matters = has_copies, .number = true,
      .traits = PLAN_OF_RANKS},
     {"zero_optimization.zero_hpz_partition_size", FIELD(zero.hpz_partition_size),

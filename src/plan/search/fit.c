@@ -159,6 +159,7 @@ static sifr_status begin_combination(plan_search *search, const fit_combination 
     entry->tried = false; /* both orders share the bound */
     list->count++;
     if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
+    entry->sizes = sizes;
     entry->open = wanted && entry->may_fit;
     entry->tried = entry->open;
     return entry->open ? try_next(search, sizes, sizes->count - 1, next, entry, error) : SIFR_OK;
@@ -198,8 +199,7 @@ static sifr_status least_size(plan_search *search, const fit_sizes *sizes, int64
 
 /* If nothing fits, finds the step with the least memory: combinations in the order of their lower
  * bounds, up to the first bound above the best step found. */
-static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit_list *list,
-                                sifr_error *error) {
+static sifr_status find_nearest(plan_search *search, fit_list *list, sifr_error *error) {
     int64_t bytes = INT64_MAX;
     for (size_t i = 0; i < list->count; i++) {
         if (list->all[i].fits) return SIFR_OK;
@@ -215,11 +215,13 @@ static sifr_status find_nearest(plan_search *search, const fit_sizes *sizes, fit
         }
         if (next == list->count) return SIFR_OK;
         if (!list->entries[next].planned) {
+            const fit_sizes *sizes = list->entries[next].sizes;
             BASE_TRY(find_least(search, &list->all[next].settings, &list->entries[next], error));
+            list->entries[next].sizes = sizes;
             continue;
         }
         list->entries[next].tried = true;
-        BASE_TRY(least_size(search, sizes, bytes, &list->all[next], error));
+        BASE_TRY(least_size(search, list->entries[next].sizes, bytes, &list->all[next], error));
         bytes = base_min_i64(bytes, list->all[next].total_bytes);
     }
 }
@@ -262,38 +264,72 @@ done:
 }
 
 /* How much of the whole work may be done so far: what comes later keeps some of it. */
-static void allow(plan_search *search, int64_t most_work, int eighths) {
-    search->most_work = (most_work + 7) / 8 * eighths; /* 0: no bound */
+static void allow(plan_search *search, int64_t most_work, int64_t part, int64_t parts) {
+    search->most_work = (most_work + parts - 1) / parts * part; /* 0: no bound */
+}
+
+/* All combinations of each mesh; they have half of the work. `overlaps`: overlap_comm both ways. */
+static sifr_status try_meshes(plan_search *search, const fit_meshes *meshes, bool overlaps,
+                              const fit_sizes *sizes, fit_list *list, sifr_error *error) {
+    int64_t most = search->most_work, parts = 8 * (int64_t)meshes->count, done = 0;
+    sifr_status status = SIFR_OK;
+    for (size_t m = 0; m < meshes->count; m++) {
+        plan_settings settings = meshes->all[m];
+        for (int i = 0; i < 1 + overlaps && status == SIFR_OK; i++) {
+            if (overlaps) settings.step.zero.overlap_comm = i == 0;
+            allow(search, most, done += overlaps ? 2 : 4, parts);
+            status = try_all(search, &settings, &sizes[m], list, error);
+        }
+    }
+    search->most_work = most;
+    return status;
+}
+
+static sifr_status try_stages(plan_search *search, const fit_meshes *meshes, bool overlaps,
+                              fit_list *list, sifr_error *error) {
+    for (size_t m = 0; m < meshes->count; m++) {
+        plan_settings settings = meshes->all[m];
+        if (overlaps) settings.step.zero.overlap_comm = false;
+        BASE_TRY(fit_try_stages(search, &settings, overlaps, list, error));
+    }
+    return SIFR_OK;
+}
+
+static sifr_status find_all_sizes(const plan_search *search, const fit_meshes *meshes,
+                                  fit_sizes **out, sifr_error *error) {
+    BASE_TRY(base_alloc(meshes->count, sizeof **out, out, error));
+    for (size_t m = 0; m < meshes->count; m++)
+        BASE_TRY(fit_find_sizes(search, share_of(&meshes->all[m]), &(*out)[m], error));
+    return SIFR_OK;
 }
 
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) {
-    fit_sizes sizes;
+    fit_meshes meshes = {0};
+    fit_sizes *sizes = NULL; /* by mesh */
     fit_list list = {0};
-    plan_settings settings = *from;
     bool open = search->overlap_by_stage && plan_mesh_ranks(&from->mesh, PLAN_WORLD) > 1;
     bool staged = plan_mesh_ranks(&from->mesh, PLAN_STAGES) > 1;
-    sifr_status status = fit_find_sizes(search, share_of(from), &sizes, error);
+    sifr_status status = fit_find_meshes(search, from, &meshes, error);
+    if (status == SIFR_OK) status = find_all_sizes(search, &meshes, &sizes, error);
     int64_t most = search->most_work;
     search->overlap_by_stage &= !open; /* both values are tried here */
-    for (int i = 0; i < 1 + open && status == SIFR_OK; i++) {
-        if (open) settings.step.zero.overlap_comm = i == 0;
-        allow(search, most, open ? 2 + 2 * i : 4);
-        status = try_all(search, &settings, &sizes, &list, error);
-    }
-    allow(search, most, 5);
+    if (status == SIFR_OK) status = try_meshes(search, &meshes, open, sizes, &list, error);
+    allow(search, most, 5, 8);
     if (status == SIFR_OK) status = keep_more(search, &list, error);
-    allow(search, most, 6);
+    allow(search, most, 6, 8);
     if (status == SIFR_OK && (staged || search->any_stages))
-        status = fit_try_stages(search, &settings, open, &list, error);
-    allow(search, most, 7);
+        status = try_stages(search, &meshes, open, &list, error);
+    allow(search, most, 7, 8);
     if (status == SIFR_OK && search->any_copies) status = fit_try_copies(search, &list, error);
     if (status == SIFR_OK && search->any_near) status = fit_try_near(search, &list, error);
     search->most_work = most;
-    if (status == SIFR_OK) status = find_nearest(search, &sizes, &list, error);
+    if (status == SIFR_OK) status = find_nearest(search, &list, error);
     search->overlap_by_stage |= open;
     if (status == SIFR_OK) *best = *choose(list.all, list.count);
-    free(sizes.size);
+    for (size_t m = 0; sizes && m < meshes.count; m++) free(sizes[m].size);
+    free(sizes);
+    free(meshes.all);
     free(list.all);
     free(list.entries);
     return status;

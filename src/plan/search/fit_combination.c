@@ -91,7 +91,7 @@ int64_t fit_state_bytes(const plan_search *search, const plan_settings *s) {
                 bytes += optim_values(row, i, held) * base_dtype_bytes(plan_state_type(s, row, i));
     if (s->step.offload.optimizer.device == SIFR_TIER_NONE && plan_has_masters(s))
         bytes += held * 4;
-    return bytes / plan_mesh_ranks(&s->mesh, PLAN_STAGES);
+    return bytes / plan_mesh_ranks(&s->mesh, PLAN_STAGES) / plan_mesh_ranks(&s->mesh, PLAN_TENSORS);
 }
 
 bool fit_is_better(const plan_outcome *a, const plan_outcome *b) {

@@ -1,4 +1,4 @@
-/* Shared by the files of plan_fit: fit.c, fit_combination.c, fit_stages.c. Private to them. */
+/* Shared by the files of plan_fit: fit.c, fit_*.c. Private to them. */
 #ifndef PLAN_FIT_PRIVATE_H
 #define PLAN_FIT_PRIVATE_H
 
@@ -45,9 +45,10 @@ bool fit_is_better(const plan_outcome *a, const plan_outcome *b);
 typedef struct fit_entry {
     int64_t least_bytes;
     bool may_fit;
-    bool planned; /* bound from a plan, not from the sum of states */
-    bool open;    /* wanted: its micro batches are tried until one fits */
-    bool tried;   /* all that were, were planned whole */
+    bool planned;           /* bound from a plan, not from the sum of states */
+    bool open;              /* wanted: its micro batches are tried until one fits */
+    bool tried;             /* all that were, were planned whole */
+    const fit_sizes *sizes; /* borrowed */
 } fit_entry;
 
 /* Outcomes so far. `entries` belong to the first outcomes, one each. */
@@ -58,6 +59,17 @@ typedef struct fit_list {
 } fit_list;
 
 sifr_status fit_add(fit_list *list, const plan_outcome *outcome, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Settings of other meshes, each with all sequences of a rank in one micro batch. Free `all`. */
+typedef struct fit_meshes {
+    plan_settings *all;
+    size_t count, capacity;
+} fit_meshes;
+
+/* `from` first; then, with any_tensors and any_contexts of the search, each other number of tensor
+ * and context ranks that divides the ranks. */
+sifr_status fit_find_meshes(const plan_search *search, const plan_settings *from, fit_meshes *out,
+                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Adds steps with pipeline stages that fit: with the number of stages of `from`, if it has several,
  * else with each that divides the ranks. `overlaps`: tries overlap_comm both ways. Steps slower

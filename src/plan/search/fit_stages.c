@@ -198,13 +198,15 @@ static sifr_status add_size(stage_search *run, const stage_settings *of, const f
     const double *seconds;
     double least[2];
     bool possible;
+    int32_t sharing = plan_mesh_ranks(&one.mesh, PLAN_TENSORS) *
+                      plan_mesh_ranks(&one.mesh, PLAN_CONTEXTS); /* at best they divide all work */
     fit_set_size(sizes, &one, index);
     BASE_TRY(find_cut(run, &one, &cut, &possible, error));
     if (!possible) return SIFR_OK;
     for (int r = 0; r < 2; r++) {
         BASE_TRY(find_times(run, one.step.micro_batch_size, (sifr_recompute)r, &seconds, error));
         if (!seconds) return SIFR_OK;
-        least[r] = least_seconds(&cut, seconds, one.step.gradient_accumulation_steps);
+        least[r] = least_seconds(&cut, seconds, one.step.gradient_accumulation_steps) / sharing;
     }
     for (size_t i = 0; i < of->count; i++) {
         one = of->all[i];

@@ -27,6 +27,8 @@ typedef struct plan_search {
     bool any_order;          /* step_order is "auto": the better order of each setting */
     bool any_stages;         /* pipeline.stages is "auto": plan_fit chooses them */
     bool any_copies;         /* sifr.shard_size is "auto": plan_fit chooses it */
+    bool any_tensors;        /* tensor_parallel.size is "auto": plan_fit chooses it */
+    bool any_contexts;       /* sifr.context_parallel.size is "auto": plan_fit chooses it */
     bool any_near;           /* zero_hpz_partition_size is "auto": plan_fit chooses it */
     bool overlap_by_stage;   /* overlap_comm is not given: true at stage 3, else false */
     int threads;             /* number that plan in parallel; 0: one */
@@ -204,13 +206,14 @@ size_t plan_neighbours(const plan_search *search, const plan_settings *from, pla
 
 /* Finds the fastest step that fits, over all values of the searched rows, overlap_comm if it is not
  * given, and all micro batches that make up the global batch of `from` by accumulation; with
- * any_stages also over all numbers of pipeline stages that divide the ranks; with any_copies the
- * fastest of each ZeRO stage also with 2, 4, 8 … copies of the state; with any_near the fastest of
- * stage 3 also with second copies of the parameters among neighbours of a host. Of the steps within
- * 1 % of the fastest, the one with the least memory is taken. The few fastest that recompute are
- * also tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none fits, best->fits
- * is false and *best is the step with the least memory. Larger micro batches, whose plans are
- * short, come first; with search->ended not all were tried. */
+ * any_stages, any_tensors and any_contexts also over all numbers of pipeline stages, tensor ranks
+ * (of a host) and context ranks that divide the ranks, and all products of these; with any_copies
+ * the fastest of each ZeRO stage also with 2, 4, 8 … copies of the state; with any_near the fastest
+ * of stage 3 also with second copies of the parameters among neighbours of a host. Of the steps
+ * within 1 % of the fastest, the one with the least memory is taken. The few fastest that recompute
+ * are also tried with as many activations kept as fit (SIFR_RECOMPUTE_AUTO). If none fits,
+ * best->fits is false and *best is the step with the least memory. Larger micro batches, whose
+ * plans are short, come first; with search->ended not all were tried. */
 enum { PLAN_FIT_WORK = 1200000 }; /* for most_work */
 sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcome *best,
                      sifr_error *error) SIFR_MUST_CHECK;

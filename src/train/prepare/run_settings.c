@@ -24,7 +24,8 @@ sifr_status train_sequence_length(const sifr_config *config, const model_config 
     return SIFR_OK;
 }
 
-/* Numbers that nothing trains come out as they came in, which only the folder has to the last bit. */
+/* Numbers that nothing trains come out as they came in, which only the folder has to the last bit.
+ */
 static bool some_constant(const sifr_model *model) {
     for (size_t w = 0; w < model->weight_count; w++)
         if (model->weights[w].constant) return true;
@@ -77,6 +78,8 @@ plan_search train_search(const sifr_config *config, const sifr_model *model, dev
                          .any_order = config->step.step_order == SIFR_STEP_AUTO,
                          .any_stages = config_opens_stages(config),
                          .any_copies = config_opens_copies(config),
+                         .any_tensors = config_opens_tensors(config),
+                         .any_contexts = config_opens_contexts(config),
                          .any_near = config_opens_near(config),
                          .overlap_by_stage =
                              !config_gives(config, "zero_optimization.overlap_comm")};
