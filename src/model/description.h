@@ -94,6 +94,7 @@ typedef struct model_node {
     bool bias_elsewhere; /* w[1] is added by another tensor rank, whose sum this rank's y joins */
     bool summed; /* with tp_exact: y where inputs are cut, dx where outputs are, is a part of a sum
                     over tensor ranks, in fp32, to which a bias is added once it is whole */
+    bool joined; /* its op's part of all tensor ranks is added up before it (model_op.joins) */
     device_attributes attributes; /* sequences and length are filled in by the planner */
 } model_node;
 

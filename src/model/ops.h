@@ -53,7 +53,10 @@ typedef enum model_layout {
     MODEL_LAYOUT_PRODUCT,
     /* Of whole values, too; the rows of its w0, and its w1, are words, of which a rank may have
      * some: a table of them makes a part of a sum, and a head a part of its input's gradient. */
-    MODEL_LAYOUT_WORDS
+    MODEL_LAYOUT_WORDS,
+    /* It reads an adapter's matrix or factors, w0, beside the product with them, and goes with how
+     * that is cut. Where it is by inputs, the squares of norms are sums over ranks. */
+    MODEL_LAYOUT_FOLLOWS
 } model_layout;
 
 /* What a tensor rank has of a value of `blocks` equal blocks of columns: those from `first` on, and
@@ -151,6 +154,9 @@ typedef struct model_op {
     /* Of a row of weights: makes, in place of their gradients, sums over runs of rows, which
      * DEVICE_NORM_FOLD adds up to those; 0: none does. Takes `saved` as x1. */
     device_kernel run_sums;
+    bool
+        joins; /* of a node that is joined, a call with x1, x2 and w0 alone comes before; it leaves
+                  a part at saved0, and the sum of all tensor ranks' is x4 of the node's own call */
     model_contexts contexts;
     /* Of context ranks, and no kernel: y is x0 exchanged, and the gradient of x0 is dy back. */
     model_exchange exchanges;

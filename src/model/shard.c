@@ -70,6 +70,20 @@ static void cut_product(shard_work *work, const model_node *node, model_product_
     if (node->w[1] >= 0) cut_weight(work, node->w[1], &runs, false, &share);
 }
 
+/* Magnitudes and, as constant rows, a bias of the columns of a product whose outputs are cut. */
+static void cut_followers(shard_work *work, const model_node *node) {
+    const sifr_model *from = work->from;
+    model_share share = share_of(work, node->y);
+    model_runs runs;
+    bool divided = model_output_runs(from, node, &runs);
+    base_assert(divided);
+    (void)divided;
+    cut_weight(work, node->w[1], &runs, false, &share);
+    if (node->x[3] < 0) return;
+    int32_t bias = from->nodes[from->values[node->x[3]].node].w[0];
+    cut_weight(work, bias, &runs, false, &share);
+}
+
 /* The weights of a node that makes a rank's columns of a value. */
 static void share_weights(shard_work *work, const model_node *node, model_product_cut how) {
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
@@ -88,6 +102,9 @@ static void cut_weights(shard_work *work) {
     const sifr_model *from = work->from;
     for (size_t n = 0; n < from->node_count; n++) {
         model_product_cut how = (model_product_cut)work->layouts.products[n];
+        bool follows = from->nodes[n].op->layout == MODEL_LAYOUT_FOLLOWS;
+        if (follows && how == MODEL_CUT_OUTPUTS) cut_followers(work, &from->nodes[n]);
+        if (follows) continue;
         if (how == MODEL_CUT_OUTPUTS || how == MODEL_CUT_INPUTS)
             cut_product(work, &from->nodes[n], how);
         else if (how == MODEL_CUT_WORDS)
@@ -169,10 +186,29 @@ static void add_exact(shard_work *work, int32_t n, model_product_cut how) {
     work->part->node_at[n] = (int32_t)work->part->node_count - 1;
 }
 
+/* What reads an adapter's matrix or factors: as much of them as this rank has. */
+static void make_follower(shard_work *work, int32_t n, model_product_cut how) {
+    model_node node = work->from->nodes[n];
+    model_value *y = &work->part->values[node.y];
+    if (node.op->makes_rows) {
+        y->rows = work->part->weights[node.w[0]].rows;
+        y->columns = work->part->weights[node.w[0]].columns;
+    } else {
+        node.attributes.magnitude.columns = (int32_t)y->columns;
+        node.joined = how == MODEL_CUT_INPUTS;
+    }
+    model_part_node(work->part, node);
+    work->part->node_at[n] = (int32_t)work->part->node_count - 1;
+}
+
 static void make_node(shard_work *work, int32_t n) {
     model_node node = work->from->nodes[n];
     model_product_cut how = (model_product_cut)work->layouts.products[n];
     bool product = node.op->layout == MODEL_LAYOUT_PRODUCT;
+    if (node.op->layout == MODEL_LAYOUT_FOLLOWS) {
+        make_follower(work, n, how);
+        return;
+    }
     if (product && how != MODEL_CUT_NONE && work->exact) {
         add_exact(work, n, how);
         return;
@@ -222,17 +258,13 @@ static void cut_values(shard_work *work) {
 static sifr_status check_model(const sifr_model *model, int32_t exact, sifr_error *error) {
     for (size_t w = 0; w < model->weight_count; w++) {
         const model_weight *weight = &model->weights[w];
-        bool magnitudes = weight->norms_of > 0;
         bool adapter = exact && (weight->adapter > 0 || weight->factor);
-        if (!magnitudes && !adapter && weight->coding == MODEL_UNCODED) continue;
+        if (!adapter && weight->coding == MODEL_UNCODED) continue;
         return base_fail(error, SIFR_USAGE,
                          "%s: %s of %s is not supported with tensor ranks yet; leave "
                          "one of them out",
                          exact ? "sifr.tp_exact" : "tensor_parallel",
-                         magnitudes ? "DoRA (use_dora)"
-                         : adapter  ? "an adapter (LoRA)"
-                                    : "a weight held as codes",
-                         weight->name);
+                         adapter ? "an adapter (LoRA)" : "a weight held as codes", weight->name);
     }
     return SIFR_OK;
 }

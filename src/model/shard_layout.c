@@ -67,15 +67,28 @@ static bool is_read(const sifr_model *model, int32_t value) {
     return count > 0;
 }
 
-/* Of what a product makes, the value whose slices are read: itself, or what an adapter's product is
- * added to it in. */
-static int32_t sliced_value(const sifr_model *model, int32_t value) {
+/* Whether a value is read by an op that goes with an adapter's matrix alone. */
+static bool follows(const sifr_model *model, int32_t value) {
     int count;
-    int32_t n = model_is_sliced(model, value) ? -1 : reader_of(model, value, &count);
-    if (n < 0 || count != 1) return value;
-    const model_node *node = &model->nodes[n];
-    bool adds = node->op->layout == MODEL_LAYOUT_PARTS && !node->op->divide;
-    return adds && model_is_sliced(model, node->y) ? node->y : value;
+    int32_t n = reader_of(model, value, &count);
+    return count == 1 && model->nodes[n].op->layout == MODEL_LAYOUT_FOLLOWS;
+}
+
+/* Of what a product makes, the value whose slices are read: itself, or what an adapter's product is
+ * added to it in, or the same with magnitudes (DoRA). */
+static int32_t sliced_value(const sifr_model *model, int32_t value) {
+    int32_t last = value;
+    while (!model_is_sliced(model, last)) {
+        int count;
+        int32_t n = reader_of(model, last, &count);
+        if (n < 0 || count != 1) return value;
+        const model_node *node = &model->nodes[n];
+        bool adds = node->op->layout == MODEL_LAYOUT_PARTS && !node->op->divide;
+        if (!adds && node->op->layout != MODEL_LAYOUT_FOLLOWS) return value;
+        if (adds && !follows(model, node->y) && !model_is_sliced(model, node->y)) return value;
+        last = node->y;
+    }
+    return last;
 }
 
 bool model_output_runs(const sifr_model *model, const model_node *node, model_runs *out) {
@@ -334,8 +347,39 @@ static void walk_parts(layout_walk *l, int32_t n) {
     l->out->products[n] = (uint8_t)cut_of_shared(l->model, &l->model->nodes[n]);
 }
 
+/* Whether the slices of a value are divided as those of the sum that it is made of. */
+static bool follows_slices(const sifr_model *model, const model_node *node) {
+    if (!model_is_sliced(model, node->y)) return true;
+    const model_node *sum = &model->nodes[model->values[node->x[0]].node];
+    for (int x = 0; x < DEVICE_INPUTS; x++)
+        if (sum->x[x] >= 0 && sliced_value(model, sum->x[x]) != node->y) return false;
+    return true;
+}
+
+/* Rows of factors have none but constant inputs. Magnitudes go with the product whose columns they
+ * are of, which comes before. */
+static void walk_follower(layout_walk *l, int32_t n) {
+    const model_node *node = &l->model->nodes[n];
+    if (node->op->makes_rows) return;
+    int32_t product = l->user[node->w[0]], group = group_of(l, node->x[0]);
+    model_product_cut cut =
+        product < 0 ? MODEL_CUT_NONE : (model_product_cut)l->out->products[product];
+    if (cut != MODEL_CUT_OUTPUTS || !follows_slices(l->model, node)) {
+        need_whole(l, group);
+        if (cut == MODEL_CUT_INPUTS) l->out->products[n] = MODEL_CUT_INPUTS;
+        return;
+    }
+    if (group == WHOLE) return;
+    l->out->products[n] = MODEL_CUT_OUTPUTS;
+    l->group[node->y] = group;
+}
+
 static void walk_node(layout_walk *l, int32_t n) {
     const model_node *node = &l->model->nodes[n];
+    if (node->op->layout == MODEL_LAYOUT_FOLLOWS) {
+        walk_follower(l, n);
+        return;
+    }
     if (node->op->layout == MODEL_LAYOUT_PRODUCT)
         walk_product(l, n);
     else if (node->op->layout == MODEL_LAYOUT_PARTS)
@@ -348,7 +392,7 @@ static void walk_node(layout_walk *l, int32_t n) {
 /* The group that a node's weights are cut with; WHOLE: they are not. */
 static int32_t cut_group(const layout_walk *l, int32_t n) {
     const model_node *node = &l->model->nodes[n];
-    if (l->out->products[n] == MODEL_CUT_OUTPUTS) return find(l, n);
+    if (l->out->products[n] == MODEL_CUT_OUTPUTS) return group_of(l, node->y);
     if (l->out->products[n] == MODEL_CUT_INPUTS) return group_of(l, node->x[0]);
     return l->out->products[n] == MODEL_CUT_ROWS ? group_of(l, node->y) : WHOLE;
 }

@@ -125,6 +125,20 @@ settings 2 3
 train lora-four 4 --lora "$lora"
 cmp lora-four/adapter_model.safetensors lora-two/adapter_model.safetensors || fail "lora: other bits"
 groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+# Magnitudes too, which begin as the norms of whole weights.
+dora='{"r": 4, "lora_alpha": 8, "use_dora": true, "target_modules": "all-linear"}'
+settings 1 0
+train dora-one 1 --lora "$dora"
+settings 2 0
+train dora-two 2 --lora "$dora"
+near dora-two dora-one
+settings 2 3
+train dora-four 4 --lora "$dora"
+cmp dora-four/adapter_model.safetensors dora-two/adapter_model.safetensors || fail "dora: other bits"
+groups | awk '$3 != $4 { exit 1 }' || fail "other bytes than planned: $(groups)"
+settings 4 0 # keys' and values' magnitudes and factors, which two ranks have alike
+train dora-wide 4 --lora "$dora"
+near dora-wide dora-one
 cp -r lora-four lora-on
 rm -r lora-on/checkpoint-20
 settings 1 0
@@ -166,13 +180,17 @@ refused() {
 }
 refused 3 '' 'tensor_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
 refused 2 ', "activation_checkpointing": {"partition_activations": true}' 'partition_activations is true, and'
-refused 2 '' 'DoRA (use_dora) of .* is not supported with tensor ranks yet' \
-    --lora '{"r": 4, "use_dora": true}'
 refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1
 zero '"offload_param": {"device": "nvme", "nvme_path": "swap"}'
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "offload: it runs"
 grep -q 'offload of parameters, gradients or activations is not supported with 2 tensor' err ||
     fail "offload: $(cat err)"
+settings 2 0
+sed -i 's/"sifr": {/&"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}, /' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 4 --lora "$lora" >out 2>err &&
+    fail "4 bits: it runs"
+grep -q 'a weight held as codes of .* is not supported with tensor ranks yet' err ||
+    fail "4 bits: $(cat err)"
 # Optimizers that do not go by elements or by sums over a weight.
 while read -r type reads; do
     settings 2 0

@@ -69,6 +69,26 @@ static void packed_and_late(void **state) {
     free(want.weights);
 }
 
+/* Each of two tensor ranks has the whole of what the function reads, and so calls it alike: the
+ * losses are one rank's but for the rounding of sums, with the same bits over data ranks. */
+static void tensor_ranks(void **state) {
+    sifr_own_loss_args args = {own_compute, &steady, memory_of()};
+    zero_variant v = variant(&args, SIFR_FP32);
+    (void)state;
+    zero_outcome one = zero_run(v);
+    v.ranks = v.tensors = 2;
+    zero_outcome two = zero_run(v);
+    assert_true(fabs(two.evaluated - one.evaluated) < 1e-5 * one.evaluated);
+    for (int i = 0; i < ZERO_STEPS; i++) {
+        assert_true(fabs(two.loss[i] - one.loss[i]) < 1e-5 * one.loss[i]);
+        assert_true(fabs(two.norm[i] - one.norm[i]) < 1e-4 * one.norm[i]);
+    }
+    v.ranks = 4, v.stage = 3;
+    zero_expect_same(&two, v);
+    free(one.weights);
+    free(two.weights);
+}
+
 static void near_the_built_in_one(void **state) {
     own_loss entropy = {.kind = OWN_CROSS_ENTROPY};
     sifr_own_loss_args args = {
@@ -211,7 +231,7 @@ static void other_devices_refuse(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_and_stages), cmocka_unit_test(packed_and_late),
-        cmocka_unit_test(near_the_built_in_one), cmocka_unit_test(one_rank_fails),
-        cmocka_unit_test(other_devices_refuse)};
+        cmocka_unit_test(tensor_ranks),     cmocka_unit_test(near_the_built_in_one),
+        cmocka_unit_test(one_rank_fails),   cmocka_unit_test(other_devices_refuse)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

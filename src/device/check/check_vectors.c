@@ -444,12 +444,28 @@ static sifr_status check_magnitude_forward(const device_call *call, sifr_error *
     BASE_TRY(device_check(call, &call->x[2], "x[2]", out, a->rows, x->dtype, error));
     if (call->x[3].dtype != BASE_NONE)
         BASE_TRY(device_check(call, &call->x[3], "x[3]", 1, out, x->dtype, error));
+    if (call->x[4].dtype != BASE_NONE)
+        BASE_TRY(device_check(call, &call->x[4], "x[4]", out, 1, BASE_FP32, error));
     return device_check(call, &call->w[0], "w[0]", transposed ? in : out, transposed ? out : in,
                         x->dtype, error);
 }
 
+/* The squares of norms alone. */
+static sifr_status check_squares(const device_call *call, sifr_error *error) {
+    const device_matrix *a = &call->x[1], *b = &call->x[2], *w = &call->w[0];
+    bool transposed = call->attributes.magnitude.transposed;
+    int64_t in = a->columns, out = b->rows;
+    BASE_TRY(device_check_activations(call, a, "x[1]", error));
+    BASE_TRY(device_check(call, b, "x[2]", out, a->rows, a->dtype, error));
+    BASE_TRY(device_check(call, w, "w[0]", transposed ? in : out, transposed ? out : in, a->dtype,
+                          error));
+    return device_check(call, &call->saved[0], "saved[0]", out, 1, BASE_FP32, error);
+}
+
 sifr_status device_check_magnitude(const device_call *call, sifr_error *error) {
     const device_matrix *x = &call->x[0];
+    bool alone = call->y.dtype == BASE_NONE && call->x[0].dtype == BASE_NONE;
+    if (call->kernel == DEVICE_MAGNITUDE && alone) return check_squares(call, error);
     device_matrix gradient = {.rows = 1, .columns = x->columns, .dtype = BASE_FP32};
     BASE_TRY(device_check_activations(call, x, "x[0]", error));
     BASE_TRY(device_check(call, &call->w[1], "w[1]", 1, x->columns, x->dtype, error));

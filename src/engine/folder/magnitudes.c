@@ -91,7 +91,7 @@ static void given_norms(const void *user, size_t index, int64_t first, int64_t c
 static sifr_status initial(const sifr_engine *engine, int32_t weight, float **out,
                            sifr_error *error) {
     const model_weight *w = &engine->model->weights[weight];
-    int64_t count = w->rows * w->columns;
+    int64_t count = model_logical_elements(w);
     BASE_TRY(base_alloc((size_t)count, sizeof **out, out, error));
     model_initial_values(engine->model, (size_t)weight, engine->settings.seed, 0, count, *out);
     return SIFR_OK;
@@ -119,9 +119,9 @@ sifr_status engine_fill_magnitudes(sifr_engine *engine, const engine_folder *fol
     const model_weight *m = &model->weights[index], *base = &model->weights[m->norms_of - 1];
     float *a = NULL, *b = NULL;
     engine_coder coder;
-    norms_run run = {.rank = model->weights[base->adapter].rows,
-                     .in = model->weights[base->adapter].columns,
-                     .out = m->columns};
+    model_block a_whole = model_whole(&model->weights[base->adapter]);
+    norms_run run = {
+        .rank = a_whole.rows[1], .in = a_whole.columns[1], .out = model_whole(m).columns[1]};
     size_t n = 0;
     while (model->nodes[n].w[0] != m->norms_of - 1) n++; /* the product */
     run.transposed = model->nodes[n].attributes.linear.transposed;

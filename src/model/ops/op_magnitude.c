@@ -9,9 +9,10 @@ static void saved_norms(const model_node *node, int64_t tokens, int64_t *rows, i
     *columns = 1;
 }
 
-/* Of w0 + scale x2 x1. */
+/* Of w0 + scale x2 x1, where this call makes the norms. */
 static double norm_operations(const device_call *call, bool full) {
     (void)full;
+    if (call->x[4].dtype != BASE_NONE) return 0;
     return 2.0 * (double)call->x[1].rows * ((double)call->w[0].rows * (double)call->w[0].columns);
 }
 
@@ -25,6 +26,8 @@ const model_op model_op_magnitude = {
     .any_rows = true,
     .constant_rows = 1 << 1 | 1 << 2 | 1 << 3,
     .operations = norm_operations,
+    .layout = MODEL_LAYOUT_FOLLOWS,
+    .joins = true,
 };
 
 /* Norms are constants to a gradient (DoRA, section 4.3). */
@@ -34,6 +37,7 @@ const model_op model_op_constant_rows = {
     .backward = DEVICE_KERNELS,
     .makes_rows = true,
     .detached = true,
+    .layout = MODEL_LAYOUT_FOLLOWS,
 };
 
 static int32_t constant_rows(sifr_model *model, sifr_weight table) {

@@ -240,6 +240,9 @@ sifr_status lower_run_sums(lower_state *state, int32_t node, int64_t numbers, lo
                            lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_gather_sums(lower_state *state, int32_t node, const lower_operand *all,
                               const lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
+/* The parts of a joined node (model_op.joins), added up over all ranks. */
+sifr_status lower_tensor_join(lower_state *state, int32_t node, lower_operand *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 /* Of a node of context ranks, which has no kernel; and x exchanged among them, to y. Heads: of a
  * run of rows with all columns, y has all rows of a run of columns; else the other way. */
 sifr_status lower_context_forward(lower_state *state, int32_t node,

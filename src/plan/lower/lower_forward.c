@@ -76,6 +76,8 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     if (row->moves) return lower_rows_forward(state, n, error);
     if (row->exchanges) return lower_context_forward(state, n, error);
     bool sums = node->summed && node->attributes.linear.cut_inputs;
+    lower_operand joined;
+    if (node->joined) BASE_TRY(lower_tensor_join(state, n, &joined, error));
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
     lower_operand statistics;
     BASE_TRY(lower_words(state, n, PLAN_FORWARD, &statistics, error));
@@ -94,6 +96,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                            error));
     }
     if (statistics.buffer >= 0) BASE_TRY(lower_put(state, call, PLAN_X3, statistics, error));
+    if (node->joined) BASE_TRY(lower_put(state, call, PLAN_X4, joined, error));
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
         if (node->w[i] < 0 || (i == 1 && (node->bias_elsewhere || sums))) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),

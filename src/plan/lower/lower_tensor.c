@@ -61,6 +61,27 @@ sifr_status lower_tensor_finish(lower_state *state, int32_t n, plan_action actio
     return lower_emit(state, action, state->model->nodes[n].unit, n, &call, NULL, false, error);
 }
 
+sifr_status lower_tensor_join(lower_state *state, int32_t n, lower_operand *out,
+                              sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    int64_t rows = state->model->values[node->y].columns;
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = node->op->forward;
+    call.attributes = node->attributes;
+    *out = (lower_operand){.matrix = lower_matrix(rows, 1, BASE_FP32)};
+    BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS, rows * 4, node->unit, node->y, false,
+                             &out->buffer, error));
+    for (int i = 1; i <= 2; i++)
+        BASE_TRY(lower_put(state, &call, (plan_role)(PLAN_X0 + i), lower_locate(state, node->x[i]),
+                           error));
+    BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
+    BASE_TRY(lower_put(state, &call, PLAN_SAVED0, *out, error));
+    BASE_TRY(lower_emit(state, state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD, node->unit, n,
+                        &call, NULL, false, error));
+    return lower_tensor_sum(state, n, out, out, error);
+}
+
 /* y is x0, at another place. */
 static sifr_status copy(lower_state *state, int32_t n, const lower_operand *x,
                         const lower_operand *y, sifr_error *error) {

@@ -45,7 +45,8 @@ static double fold_lanes(double lanes[LANES]) {
     return lanes[0];
 }
 
-/* Norms of a few rows, chunk by chunk, so that the chunk of x1 is read once for all of them. */
+/* Norms of a few rows, or the squares of these, chunk by chunk, so that the chunk of x1 is read
+ * once for all of them. */
 static void find_norms(void *argument, int64_t tile, int thread) {
     const device_call *c = argument;
     const device_matrix *a = &c->x[1], *b = &c->x[2];
@@ -67,12 +68,21 @@ static void find_norms(void *argument, int64_t tile, int thread) {
             for (int64_t i = 0; i < count; i++)
                 lanes[r][i / MAGNITUDE_RUN] += (double)values[r][i] * (double)values[r][i];
     }
-    for (int64_t r = 0; r < rows; r++)
-        ((float *)c->saved[0].data)[first + r] = (float)sqrt(fold_lanes(lanes[r]));
+    bool squares = c->y.dtype == BASE_NONE;
+    float *out = c->saved[0].data;
+    for (int64_t r = 0; r < rows; r++) {
+        double sum = fold_lanes(lanes[r]);
+        out[first + r] = (float)(squares ? sum : sqrt(sum));
+    }
+}
+
+/* 0 / 0 of a column that stands for none. */
+static float divide(float value, float norm) {
+    return value == 0 && norm == 0 ? 0 : value / norm;
 }
 
 static float ratio_at(const device_call *c, int64_t column) {
-    return value_at(&c->w[1], 0, column) / ((const float *)c->saved[0].data)[column];
+    return divide(value_at(&c->w[1], 0, column), ((const float *)c->saved[0].data)[column]);
 }
 
 static void scale_rows(void *argument, int64_t tile, int thread) {
@@ -108,7 +118,7 @@ static void sum_columns(void *argument, int64_t tile, int thread) {
     }
     for (int64_t i = 0; i < count; i++) {
         float *to = (float *)dw->data + first + i;
-        float sum = sums[i] / ((const float *)c->saved[0].data)[first + i];
+        float sum = divide(sums[i], ((const float *)c->saved[0].data)[first + i]);
         *to = c->accumulate_dw ? *to + sum : sum;
     }
 }
@@ -116,7 +126,12 @@ static void sum_columns(void *argument, int64_t tile, int thread) {
 sifr_status cpu_run_magnitude(device *dev, const device_call *call, sifr_error *error) {
     void *argument = (void *)(uintptr_t)call;
     (void)error;
-    host_parallel(dev->team, (call->y.columns + NORMS - 1) / NORMS, find_norms, argument);
+    const float *squares = call->x[4].dtype == BASE_NONE ? NULL : call->x[4].data;
+    int64_t columns = call->saved[0].rows;
+    for (int64_t o = 0; squares && o < columns; o++)
+        ((float *)call->saved[0].data)[o] = sqrtf(squares[o]);
+    if (!squares) host_parallel(dev->team, (columns + NORMS - 1) / NORMS, find_norms, argument);
+    if (call->y.dtype == BASE_NONE) return SIFR_OK;
     host_parallel(dev->team, (call->y.rows + ROWS - 1) / ROWS, scale_rows, argument);
     return SIFR_OK;
 }
