@@ -64,6 +64,20 @@ typedef enum lower_makes {
     LOWER_BOTH = LOWER_INPUTS | LOWER_WEIGHTS
 } lower_makes;
 
+/* Buffer, byte offset and matrix of a value of the current micro batch. */
+typedef struct lower_operand {
+    int32_t buffer;
+    int64_t offset;
+    device_matrix matrix;
+} lower_operand;
+
+/* Sums of a norm's weights' gradients over runs of rows of all tensor ranks, which are on their way
+ * until the end of the unit's backward pass, where they are added up. */
+typedef struct lower_fold {
+    int32_t node;
+    lower_operand sums;
+} lower_fold;
+
 typedef struct lower_state {
     plan_schedule *s;
     const sifr_model *model;
@@ -118,15 +132,10 @@ typedef struct lower_state {
     int32_t *sum_buffers; /* use x slots -> buffer; -1 while unused */
     int32_t *fresh;       /* by use: buffer of a micro batch's gradient, if not its sum */
     base_dtype sum_type;
+    lower_fold *folds;
+    size_t fold_count, fold_capacity;
     bool *weight_written; /* by weight, within the unit and micro batch */
 } lower_state;
-
-/* Buffer, byte offset and matrix of a value of the current micro batch. */
-typedef struct lower_operand {
-    int32_t buffer;
-    int64_t offset;
-    device_matrix matrix;
-} lower_operand;
 
 /* The current micro batch's index into buffer_of, saved and gradient. */
 size_t lower_value(const lower_state *state, int32_t value);
@@ -234,12 +243,14 @@ sifr_status lower_rows_begin(lower_state *state, int32_t node, const lower_opera
 void lower_forget_gathered(lower_state *state, int32_t unit); /* for another backward pass */
 sifr_status lower_gather_again(lower_state *state, int32_t node, int keep,
                                sifr_error *error) SIFR_MUST_CHECK;
-/* Sums of a norm's weights' gradients over runs of rows, `like` so many numbers each: room for
- * those of all ranks, of which *own is this one's; and their gather. */
+/* Sums of a norm's weights' gradients over runs of rows, so many numbers for each: room for those
+ * of all ranks, of which *own are this one's; the start of their gather; and, at the end of a
+ * unit's backward pass, the gradients. */
 sifr_status lower_run_sums(lower_state *state, int32_t node, int64_t numbers, lower_operand *all,
                            lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_gather_sums(lower_state *state, int32_t node, const lower_operand *all,
                               const lower_operand *own, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_fold_sums(lower_state *state, sifr_error *error) SIFR_MUST_CHECK;
 /* The parts of a joined node (model_op.joins), added up over all ranks. */
 sifr_status lower_tensor_join(lower_state *state, int32_t node, lower_operand *out,
                               sifr_error *error) SIFR_MUST_CHECK;

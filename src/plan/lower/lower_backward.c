@@ -259,19 +259,30 @@ static bool trains_weights(const lower_state *state, const model_node *node) {
     return false;
 }
 
-/* Of a norm with this rank's rows: sums over their runs, which `own` has, and then over those of
- * all ranks, which `all` has, in the order of one rank with all rows. */
-static sifr_status fold_sums(lower_state *state, int32_t n, const lower_operand *all,
+/* Of a norm with this rank's rows: the sums over their runs begin their way to the other ranks. */
+static sifr_status send_sums(lower_state *state, int32_t n, const lower_operand *all,
                              const lower_operand *own, sifr_error *error) {
-    bool accumulate = false;
-    device_call call;
     BASE_TRY(lower_gather_sums(state, n, all, own, error));
-    memset(&call, 0, sizeof call);
-    call.kernel = DEVICE_NORM_FOLD;
-    BASE_TRY(lower_put(state, &call, PLAN_X0, *all, error));
-    BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
-    return lower_emit(state, PLAN_BACKWARD, state->model->nodes[n].unit, n, &call, NULL, accumulate,
-                      error);
+    BASE_TRY(base_grow(&state->folds, &state->fold_capacity, state->fold_count + 1,
+                       sizeof *state->folds, error));
+    state->folds[state->fold_count++] = (lower_fold){.node = n, .sums = *all};
+    return SIFR_OK;
+}
+
+sifr_status lower_fold_sums(lower_state *state, sifr_error *error) {
+    for (size_t i = 0; i < state->fold_count; i++) {
+        int32_t n = state->folds[i].node;
+        bool accumulate = false;
+        device_call call;
+        memset(&call, 0, sizeof call);
+        call.kernel = DEVICE_NORM_FOLD;
+        BASE_TRY(lower_put(state, &call, PLAN_X0, state->folds[i].sums, error));
+        BASE_TRY(put_weight_gradients(state, &call, n, &accumulate, error));
+        BASE_TRY(lower_emit(state, PLAN_BACKWARD, state->model->nodes[n].unit, n, &call, NULL,
+                            accumulate, error));
+    }
+    state->fold_count = 0;
+    return SIFR_OK;
 }
 
 static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes makes,
@@ -341,7 +352,7 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     if (sums)
         BASE_TRY(lower_tensor_finish(state, n, PLAN_BACKWARD, &targets[0].place, -1, &whole.place,
                                      whole.accumulate, error));
-    if (runs) BASE_TRY(fold_sums(state, n, &all_sums, &own_sums, error));
+    if (runs) BASE_TRY(send_sums(state, n, &all_sums, &own_sums, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;
         BASE_TRY(

@@ -213,6 +213,7 @@ static sifr_status clear_unwritten(lower_state *state, int32_t use, sifr_error *
 
 sifr_status lower_end_unit(lower_state *state, int32_t unit, sifr_error *error) {
     bool first = !(state->added_at_once && state->micro_batch > 0);
+    BASE_TRY(lower_fold_sums(state, error));
     for (int32_t use = 0; use < state->use_count; use++) {
         if (state->uses[use].unit != unit) continue;
         int64_t elements = state->s->segment_elements[state->uses[use].segment];

@@ -169,8 +169,8 @@ sifr_status lower_find_tiles(lower_state *state, sifr_error *error) {
 
 void lower_free_tiles(lower_state *state) {
     lower_tiles *tiles = &state->tiles;
-    void *const blocks[] = {tiles->region, tiles->inner,  tiles->early,   tiles->late,
-                            tiles->whole,  tiles->memory, tiles->gathered};
+    void *const blocks[] = {tiles->region, tiles->inner,  tiles->early,    tiles->late,
+                            tiles->whole,  tiles->memory, tiles->gathered, state->folds};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
