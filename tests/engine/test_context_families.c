@@ -1,5 +1,6 @@
-/* Every family's golden folder on two context ranks, or three, as threads: the losses and norms of
- * its steps are those of PyTorch within one rank's bounds, or it is refused as listed here. */
+/* Every family's golden folder on two context ranks, or three, as threads, of both kinds: the
+ * losses and norms of its steps are those of PyTorch within one rank's bounds, or it is refused as
+ * listed here. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,17 +16,18 @@
 #include "support/comm_threads.h"
 #include "support/golden.h"
 
-enum { MOST = 3, TRAINED = 65 };
+enum { MOST = 3, TRAINED = 65, GATHERED = 71 };
 
 typedef struct rank_run {
     const golden *g;
     comm_threads *world;
     int32_t rank, ranks;
+    sifr_context_kind kind;
     sifr_step_result results[GOLDEN_STEPS];
     char failure[SIFR_ERROR_LENGTH];
 } rank_run;
 
-static sifr_settings settings_of(const golden *g, int32_t ranks) {
+static sifr_settings settings_of(const golden *g, int32_t ranks, sifr_context_kind kind) {
     sifr_settings options = sifr_settings_defaults();
     options.threads = 1;
     options.micro_batch_size = g->sequences;
@@ -37,6 +39,7 @@ static sifr_settings settings_of(const golden *g, int32_t ranks) {
     options.optimizer.weight_decay = g->weight_decay;
     options.gradient_clipping = g->clipping;
     options.mesh.context_size = ranks;
+    options.mesh.context_kind = kind;
     return options;
 }
 
@@ -53,7 +56,7 @@ static sifr_batch step_of(const golden *g, int64_t step) {
 static sifr_status train(rank_run *r, const engine_folder *folder, comm_group *group,
                          sifr_error *error) {
     sifr_engine *engine;
-    sifr_settings options = settings_of(r->g, r->ranks);
+    sifr_settings options = settings_of(r->g, r->ranks, r->kind);
     BASE_TRY(engine_create(folder->model, &options, group, &engine, error));
     sifr_status status = engine_load_folder(engine, folder->architecture, folder->weights, error);
     for (int64_t s = 0; s < r->g->steps && status == SIFR_OK; s++) {
@@ -98,6 +101,17 @@ static const refused_row refused[] = {
     {"head_multilabel", " qwen3-multilabel "},
 };
 
+/* What ranks that gather keys and values do not train: heads do not matter. */
+static const refused_row ungathered[] = {
+    {"short_conv", " lfm2 lfm2-four qwen3_5_text-three "},
+    {"sequences of 75 tokens are not divided", " qwen3_5_text "},
+    {"unfold", " deberta-plain "},
+    {"rows", " deberta deberta-tables deberta-c2p deberta-p2c deberta-sequence "
+             "deberta-tokens "},
+    {"head_regression", " bert-regression mistral-regression "},
+    {"head_multilabel", " distilbert-multilabel qwen3-multilabel "},
+};
+
 /* Of those, what three ranks train: they divide its three heads, and its sequences. */
 static const char on_three[] =
     " bert-sequence distilbert-sequence modernbert-sequence modernbert-mean roberta-sequence "
@@ -109,9 +123,9 @@ static bool has(const char *names, const char *name) {
     return strstr(names, word) != NULL;
 }
 
-static const char *refusal_of(const golden *g) {
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-        if (has(refused[i].names, g->name)) return refused[i].why;
+static const char *refusal_in(const refused_row *rows, size_t count, const golden *g) {
+    for (size_t i = 0; i < count; i++)
+        if (has(rows[i].names, g->name)) return rows[i].why;
     return NULL;
 }
 
@@ -124,12 +138,12 @@ static bool opens(const golden *g) {
 }
 
 /* `why`: it is refused. Returns 1 where it trains. */
-static int check_steps(const golden *g, int32_t ranks, const char *why) {
+static int check_steps(const golden *g, int32_t ranks, sifr_context_kind kind, const char *why) {
     comm_threads *world = comm_threads_create(ranks);
     rank_run runs[MOST] = {0};
     pthread_t threads[MOST];
     for (int32_t r = 0; r < ranks; r++) {
-        runs[r] = (rank_run){.g = g, .world = world, .rank = r, .ranks = ranks};
+        runs[r] = (rank_run){.g = g, .world = world, .rank = r, .ranks = ranks, .kind = kind};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);
     }
     for (int32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
@@ -148,20 +162,27 @@ static void families(void **state) {
     (void)state;
     static const char *const places[] = {"",       "families/", "encoders/", "decoder_heads/",
                                          "dense/", "gemma4/"};
-    int trained = 0;
+    int trained = 0, gathered = 0;
     for (size_t p = 0; p < sizeof places / sizeof *places; p++) {
         golden_list list;
         golden_list_open_at(&list, places[p]);
         for (size_t i = 0; i < list.count; i++) {
             golden g;
             golden_open(&list, i, &g);
-            if (opens(&g)) trained += check_steps(&g, 2, refusal_of(&g));
-            if (has(on_three, g.name)) trained += check_steps(&g, 3, NULL);
+            if (opens(&g)) {
+                const char *why = refusal_in(refused, sizeof refused / sizeof *refused, &g);
+                trained += check_steps(&g, 2, SIFR_CONTEXT_ULYSSES, why);
+                why = refusal_in(ungathered, sizeof ungathered / sizeof *ungathered, &g);
+                gathered += check_steps(&g, g.length % 4 && g.length % 6 == 0 ? 3 : 2,
+                                        SIFR_CONTEXT_GATHER, why);
+            }
+            if (has(on_three, g.name)) trained += check_steps(&g, 3, SIFR_CONTEXT_ULYSSES, NULL);
             golden_close(&g);
         }
         golden_list_close(&list);
     }
     assert_int_equal(trained, TRAINED);
+    assert_int_equal(gathered, GATHERED);
 }
 
 int main(void) {
