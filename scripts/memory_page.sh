@@ -358,6 +358,8 @@ tune_row() { # NAME OF A RELEASED MODEL: a row of the table
     echo '|---|---|---|---|---|---|---|'
     tune_row google/gemma-4-31B
     tune_row google/gemma-4-12B
+    tune_row google/gemma-4-E4B
+    tune_row google/gemma-4-E2B
     tune_row Qwen/Qwen3.5-27B
     tune_row Qwen/Qwen3.5-9B
     tune_row Qwen/Qwen3.5-4B

@@ -1,7 +1,8 @@
 # label: soak
 # All of pipeline stages: stages 2 and 4, 1 and 2 ranks each, ZeRO 0 to 3, fp32 and bf16, every
 # schedule, with and without recomputation, on models with and without tied weights and dropout, gives
-# the bits and figures of one rank. Of Gemma 4, LFM2 and Qwen3.5 each two of these values meet.
+# the bits and figures of one rank. Of Gemma 4, also with shared keys and values, LFM2 and Qwen3.5 each
+# two of these values meet.
 # test_stage_runs.sh has a part of it for each day.
 # timeout: 2400, not under sanitizers (MPI keeps what it took)
 . "$SOURCE/tests/support/stage_runs.sh"
@@ -26,7 +27,7 @@ done
 
 # Layers of two kinds: stages, ranks, stages of ZeRO and schedules take turns.
 schedules=(gpipe 1f1b interleaved zb-h1) recompute='"activation_checkpoint_interval": 1'
-for model in gemma4 lfm2 qwen3_5; do
+for model in gemma4 gemma4_shared lfm2 qwen3_5; do
     for ((zero = 0; zero < 4; zero++)); do
         for ((s = 0; s < 4; s++)); do
             n=$(((zero + s) % 4))

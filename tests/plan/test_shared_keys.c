@@ -1,5 +1,6 @@
 /* Layers that attend to the keys and values of an earlier one: in generation they share its cache.
- * Nodes that share less have their own. */
+ * Nodes that share less have their own. Between stages of
+ * a pipeline what they share travels in one message. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,8 @@
 
 #include "model/description.h"
 #include "plan/pass/passes.h"
+#include "plan/peers.h"
+#include "plan/walk.h"
 
 enum { WIDTH = 12, HEADS = 3, WORDS = 31, LENGTH = 10, ROOM = 16, LAYERS = 3 };
 
@@ -119,7 +122,54 @@ static void gradients(void **state) {
     sifr_model_free(m);
 }
 
+static int messages(const plan_schedule *s, plan_action action, int kind, int64_t bytes) {
+    int count = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        if (in->action != action || in->stream % PLAN_STREAMS != kind) continue;
+        assert_int_equal(in->bytes, bytes);
+        count++;
+    }
+    return count;
+}
+
+/* The border behind the first layer is crossed by its result, its keys and its values: they and
+ * their gradients are one message for each micro batch. That behind the second is crossed by its
+ * result and the values, one message each. */
+static void stages(void **state) {
+    (void)state;
+    enum { VALUE = 2 * LENGTH * WIDTH * 4 };
+    sifr_model *m = model_of();
+    for (int32_t second = 0; second < 2; second++) {
+        for (int32_t stage = 0; stage < 2; stage++) {
+            plan_settings settings = settings_of(PLAN_TRAIN);
+            settings.verify = true;
+            settings.step.recompute = stage ? SIFR_RECOMPUTE_UNIT : SIFR_RECOMPUTE_NONE;
+            settings.mesh = plan_mesh_flat(2, stage);
+            settings.mesh.ranks[PLAN_AXIS_STAGE] = 2;
+            settings.mesh.ranks[PLAN_AXIS_SHARD] = 1;
+            settings.mesh.place[PLAN_AXIS_STAGE] = stage;
+            settings.mesh.place[PLAN_AXIS_SHARD] = 0;
+            settings.pipeline = (plan_pipeline){.stages = 2,
+                                                .chunks = 1,
+                                                .stage = stage,
+                                                .order = PLAN_WALK_1F1B,
+                                                .first_unit = {0, 2 + second, 5}};
+            plan_schedule *s = plan_of(m, &settings);
+            int64_t bytes = second ? VALUE : 3 * VALUE;
+            int wanted = second ? 4 : 2;
+            plan_action values = stage ? PLAN_RECEIVE : PLAN_SEND;
+            plan_action back = stage ? PLAN_SEND : PLAN_RECEIVE;
+            assert_int_equal(messages(s, values, PLAN_STREAM_VALUES, bytes), wanted);
+            assert_int_equal(messages(s, back, PLAN_STREAM_GRADIENTS, bytes), wanted);
+            plan_free(s);
+        }
+    }
+    sifr_model_free(m);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(caches), cmocka_unit_test(gradients)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(caches), cmocka_unit_test(gradients),
+                                       cmocka_unit_test(stages)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-# Sourced by tests of pipeline stages: six small models of 8 units, a store, and runs of 4 steps of
+# Sourced by tests of pipeline stages: seven small models of 8 or 10 units, a store, and runs of 4 steps of
 # 8 sequences, compared with one rank to the last bit. What runs is in $case.
 . "$SOURCE/tests/support/ranks.sh"
 head -c 24000 "$SOURCE/docs/config.md" >text
@@ -20,6 +20,11 @@ config gemma4 "{\"model_type\": \"gemma4_text\", \"architectures\": [\"Gemma4For
     \"hidden_size_per_layer_input\": 0, \"head_dim\": 10, \"global_head_dim\": 14,
     \"num_global_key_value_heads\": 1, \"attention_k_eq_v\": true, \"sliding_window\": 9,
     \"final_logit_softcapping\": 5.0}"
+config gemma4_shared "{\"model_type\": \"gemma4_text\", \"architectures\": [\"Gemma4ForCausalLM\"],
+    $sizes, \"hidden_size_per_layer_input\": 6, \"vocab_size_per_layer_input\": 300,
+    \"head_dim\": 10, \"global_head_dim\": 14, \"sliding_window\": 9, \"num_kv_shared_layers\": 3,
+    \"use_double_wide_mlp\": true, \"layer_types\": [\"full_attention\", \"sliding_attention\",
+    \"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\"]}"
 config lfm2 "{\"model_type\": \"lfm2\", \"architectures\": [\"Lfm2ForCausalLM\"], $sizes,
     \"layer_types\": [\"conv\", \"conv\", \"full_attention\", \"conv\",
     \"full_attention\", \"conv\"], \"block_multiple_of\": 4,

@@ -1,6 +1,8 @@
 /* A stage of a pipeline: which values and gradients cross to other stages, and the transfers of
  * tied weights between the stage that owns them and those that read them too. */
 
+#include <string.h>
+
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/errors.h"
@@ -88,7 +90,100 @@ static int32_t stage_of_part(const lower_state *state, int32_t part) {
     return part % pipeline_of(state)->stages;
 }
 
+/* What crosses a border for a micro batch: values, or their gradients. */
+typedef struct stage_border {
+    int32_t part; /* behind which it is */
+    bool gradient;
+} stage_border;
+
+/* Bytes that cross, as one message: every value of them behind the other. 0: few do, and each is a
+ * message of its own. A rank has only so many messages under way (comm/worker.h), and layers that
+ * share keys or have inputs of their own would take one each. */
+static int64_t packed_bytes(const lower_state *state, stage_border border) {
+    enum { MOST_MESSAGES = 2 };
+    int64_t bytes = 0;
+    int count = 0;
+    for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
+        if (!crosses(state, (size_t)v, border.part, border.gradient)) continue;
+        bytes += value_bytes(state, v);
+        count++;
+    }
+    return count > MOST_MESSAGES ? bytes : 0;
+}
+
+/* The buffer that a value's message comes from or goes to, made new where it arrives. */
+static sifr_status buffer_at(lower_state *state, int32_t value, bool gradient, bool arrives,
+                             int32_t *out, sifr_error *error) {
+    if (gradient) {
+        int32_t *place = &state->gradient[lower_value(state, value)];
+        if (arrives) BASE_TRY(lower_new_place(state, value, place, error));
+        base_assert(*place >= 0 && !state->places[*place].local);
+        return *out = state->places[*place].buffer, SIFR_OK;
+    }
+    int32_t *buffer = &state->buffer_of[lower_value(state, value)];
+    if (arrives) {
+        state->local[lower_value(state, value)] = false;
+        BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS, value_bytes(state, value),
+                                 state->model->values[value].unit, value, false, buffer, error));
+    }
+    return *out = *buffer, SIFR_OK;
+}
+
+/* A copy between a value's buffer and its place in the message. */
+static sifr_status copy_packed(lower_state *state, int32_t unit, bool backward, lower_operand from,
+                               lower_operand to, sifr_error *error) {
+    const model_unit *u = &state->model->units[unit];
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CONVERT;
+    BASE_TRY(lower_put(state, &call, PLAN_X0, from, error));
+    BASE_TRY(lower_put(state, &call, PLAN_Y, to, error));
+    return lower_emit(state, backward ? PLAN_BACKWARD : PLAN_FORWARD, unit, u->first_node, &call,
+                      NULL, false, error);
+}
+
+/* Copies all that crosses into the message `packed`, or out of it. `unit`: of this stage, beside
+ * the border. */
+static sifr_status copy_all(lower_state *state, stage_border border, int32_t unit, int32_t packed,
+                            bool arrives, sifr_error *error) {
+    int64_t offset = 0;
+    for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
+        int64_t rows = lower_rows(state, v, false), columns = state->model->values[v].columns;
+        int32_t buffer;
+        if (!crosses(state, (size_t)v, border.part, border.gradient)) continue;
+        BASE_TRY(buffer_at(state, v, border.gradient, arrives, &buffer, error));
+        lower_operand value = {.buffer = buffer,
+                               .matrix =
+                                   lower_matrix(rows, columns, plan_dtype(&state->s->settings))};
+        lower_operand place = value;
+        place.buffer = packed;
+        place.offset = offset;
+        BASE_TRY(copy_packed(state, unit, border.gradient, arrives ? place : value,
+                             arrives ? value : place, error));
+        offset += value_bytes(state, v);
+    }
+    return SIFR_OK;
+}
+
+/* One message of `bytes` with all that crosses, between the parts on both sides of the border. */
+static sifr_status move_packed(lower_state *state, stage_border border, bool arrives, int64_t bytes,
+                               sifr_error *error) {
+    const plan_pipeline *p = pipeline_of(state);
+    int kind = border.gradient ? PLAN_STREAM_GRADIENTS : PLAN_STREAM_VALUES;
+    bool behind = border.gradient == arrives; /* the other end is */
+    int32_t part = border.part + !behind, other = border.part + behind, packed;
+    int32_t unit = behind ? p->first_unit[part + 1] - 1 : p->first_unit[part];
+    BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS, bytes, unit, -1, false, &packed, error));
+    if (!arrives) BASE_TRY(copy_all(state, border, unit, packed, false, error));
+    BASE_TRY(plan_add_operand(state->s, arrives ? PLAN_Y : PLAN_X0, packed, 0, error));
+    BASE_TRY(add_peer(state, arrives ? PLAN_RECEIVE : PLAN_SEND, -1, stage_of_part(state, other),
+                      stream_of(border.part, kind), bytes, error));
+    return arrives ? copy_all(state, border, unit, packed, true, error) : SIFR_OK;
+}
+
 sifr_status lower_receive_values(lower_state *state, int32_t part, sifr_error *error) {
+    int64_t packed = part > 0 ? packed_bytes(state, (stage_border){part - 1, false}) : 0;
+    if (packed) return move_packed(state, (stage_border){part - 1, false}, true, packed, error);
     for (int32_t v = 0; part > 0 && v < (int32_t)state->model->value_count; v++) {
         if (!crosses(state, (size_t)v, part - 1, false)) continue;
         int32_t *buffer = &state->buffer_of[lower_value(state, v)];
@@ -104,6 +199,8 @@ sifr_status lower_receive_values(lower_state *state, int32_t part, sifr_error *e
 
 sifr_status lower_send_values(lower_state *state, int32_t part, sifr_error *error) {
     if (part + 1 == plan_parts(pipeline_of(state))) return SIFR_OK;
+    int64_t packed = packed_bytes(state, (stage_border){part, false});
+    if (packed) return move_packed(state, (stage_border){part, false}, false, packed, error);
     for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
         if (!crosses(state, (size_t)v, part, false)) continue;
         BASE_TRY(
@@ -116,6 +213,8 @@ sifr_status lower_send_values(lower_state *state, int32_t part, sifr_error *erro
 
 sifr_status lower_receive_gradients(lower_state *state, int32_t part, sifr_error *error) {
     if (part + 1 == plan_parts(pipeline_of(state))) return SIFR_OK;
+    int64_t packed = packed_bytes(state, (stage_border){part, true});
+    if (packed) return move_packed(state, (stage_border){part, true}, true, packed, error);
     for (int32_t v = 0; v < (int32_t)state->model->value_count; v++) {
         if (!crosses(state, (size_t)v, part, true)) continue;
         int32_t *place = &state->gradient[lower_value(state, v)];
@@ -128,6 +227,8 @@ sifr_status lower_receive_gradients(lower_state *state, int32_t part, sifr_error
 }
 
 sifr_status lower_send_gradients(lower_state *state, int32_t part, sifr_error *error) {
+    int64_t packed = part > 0 ? packed_bytes(state, (stage_border){part - 1, true}) : 0;
+    if (packed) return move_packed(state, (stage_border){part - 1, true}, false, packed, error);
     for (int32_t v = 0; part > 0 && v < (int32_t)state->model->value_count; v++) {
         if (!crosses(state, (size_t)v, part - 1, true)) continue;
         int32_t place = state->gradient[lower_value(state, v)];
