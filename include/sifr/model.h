@@ -217,6 +217,10 @@ typedef struct sifr_attention_args {
      * attention with as many kv_heads as heads. */
     sifr_value position_keys, position_queries;
     int64_t buckets, most_distance;
+    /* A bias by distance (ALiBi, Press, Smith and Lewis 2022): query i adds alibi x slope x (j - i)
+     * to its score of key j, behind the scale; the paper's slopes of so many heads. 0: none. Only
+     * for causal attention without a soft cap. */
+    double alibi;
 } sifr_attention_args;
 SIFR_API sifr_value sifr_attention(sifr_model *model, sifr_attention_args args);
 

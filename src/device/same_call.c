@@ -24,7 +24,8 @@ static bool same_attention(const device_attributes *a, const device_attributes *
            SAME(attention, softcap) && SAME(attention, dropout) && SAME(attention, whole_heads) &&
            SAME(attention, first_head) && SAME(attention, window) && SAME(attention, buckets) &&
            SAME(attention, most_distance) && SAME(attention, bidirectional) &&
-           SAME(attention, all_kv_heads) && SAME(attention, contexts) && SAME(attention, context);
+           SAME(attention, all_kv_heads) && SAME(attention, contexts) && SAME(attention, context) &&
+           SAME(attention, alibi) && SAME(attention, alibi_heads) && SAME(attention, alibi_first);
 }
 
 static bool same_delta(const device_attributes *a, const device_attributes *b) {

@@ -34,6 +34,8 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
     char sizes[128];
     int32_t kv = a->kv_heads, ranks = work->ranks;
     const char *unit = work->from->units[node->unit].name;
+    if (a->alibi > 0)
+        return refuse(work->from, node, "attention with a bias by distance (ALiBi)", error);
     if (node->x[4] >= 0 || node->x[5] >= 0)
         return refuse(work->from, node, "attention with relative positions", error);
     if (work->gathers) return SIFR_OK;

@@ -28,6 +28,7 @@ static const struct {
                 {"stablelm", {"q_proj", "v_proj"}},
                 {"opt", {"q_proj", "v_proj"}},
                 {"falcon", {"query_key_value"}},
+                {"bloom", {"query_key_value"}},
                 {"bert", {"query", "value"}},
                 {"roberta", {"query", "value"}},
                 {"xlm-roberta", {"query", "value"}},

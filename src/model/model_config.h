@@ -137,6 +137,7 @@ typedef struct model_config {
     double qkv_limit;          /* what q, k and v are clipped to */
     double attention_scale;    /* of scores; 0: 1/sqrt(head_dim) */
     double attention_softcap;
+    double attention_alibi; /* a bias of scores by distance: sifr_attention_args */
     double embedding_scale, residual_scale, logit_scale;
     bool embedding_scale_rounded; /* to the type of the activations */
     double logit_softcap;

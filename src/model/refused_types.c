@@ -15,7 +15,7 @@ static const char layer_inputs[] =
     "it has an embedding of its own for each layer (hidden_size_per_layer_input) and keys and "
     "values that layers share (num_kv_shared_layers), which are not supported";
 static const char distances[] =
-    "its scores have a bias by distance (ALiBi), which attention does not have here";
+    "its scores have a bias by distance (ALiBi), which only model_type bloom has here";
 static const char encoder_decoder[] =
     "it is an encoder-decoder; only stand-alone decoders are supported";
 
@@ -67,7 +67,6 @@ static const struct {
     {"bamba", states},
     {"recurrent_gemma", states},
     {"xlstm", states},
-    {"bloom", distances},
     {"mpt", distances},
     {"t5*", encoder_decoder},
     {"mt5", encoder_decoder},

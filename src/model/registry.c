@@ -33,7 +33,7 @@ static const model_architecture *const architectures[] = {
     &model_architecture_olmo,         &model_architecture_nanochat,
     &model_architecture_qwen3_5_text, &model_architecture_qwen3_5,
     &model_architecture_apertus,      &model_architecture_opt,
-    &model_architecture_falcon,
+    &model_architecture_falcon,       &model_architecture_bloom,
 };
 
 enum { COUNT = sizeof architectures / sizeof *architectures };

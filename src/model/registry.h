@@ -67,7 +67,8 @@ extern const model_architecture model_architecture_gpt2, model_architecture_llam
     model_architecture_phi, model_architecture_stablelm, model_architecture_glm,
     model_architecture_qwen3_5_text, model_architecture_qwen3_5, model_architecture_vaultgemma,
     model_architecture_nemotron, model_architecture_olmo, model_architecture_nanochat,
-    model_architecture_apertus, model_architecture_opt, model_architecture_falcon;
+    model_architecture_apertus, model_architecture_opt, model_architecture_falcon,
+    model_architecture_bloom;
 
 /* NULL for a type that is not supported. */
 const model_architecture *model_architecture_find(const char *model_type);

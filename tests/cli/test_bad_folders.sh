@@ -69,6 +69,7 @@ dense/models/opt              | do_layer_norm_before | "no"
 dense/models/opt              | layerdrop            | 0.5
 dense/models/falcon-grouped   | num_kv_heads         | 4
 dense/models/falcon-grouped   | num_ln_in_parallel_attn | 0
+dense/models/bloom            | n_head               | 0
 dense/models/falcon           | alibi                | true
 dense/models/falcon           | ffn_hidden_size      | 1.5
 gemma4/models/gemma4_text     | attention_k_eq_v     | "true"

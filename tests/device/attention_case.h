@@ -13,6 +13,7 @@ typedef struct attention_case {
     double scale, softcap; /* scale 0: 1/sqrt(head_dim) */
     int64_t window;
     bool bidirectional;
+    double alibi; /* a bias by distance, times each head's slope; 0: none */
     int segments; /* 0: none; else one of the patterns of segment_of() */
 } attention_case;
 
@@ -115,6 +116,8 @@ static inline device_call describe_call(const attention_operands *o, device_kern
     call.attributes.attention.length = o->c->length;
     call.attributes.attention.scale = (float)scale_of(o->c);
     call.attributes.attention.softcap = (float)o->c->softcap;
+    call.attributes.attention.alibi = (float)o->c->alibi;
+    call.attributes.attention.alibi_heads = o->c->heads;
     call.attributes.attention.window = o->c->window;
     call.attributes.attention.bidirectional = o->c->bidirectional;
     call.attributes.attention.dropout = o->dropout;

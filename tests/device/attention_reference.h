@@ -72,9 +72,20 @@ static inline double product(const double *a, const double *b, int count) {
     return sum;
 }
 
+/* As transformers' _get_alibi_slopes has them. */
+static inline double alibi_slope(int heads, int64_t head) {
+    int64_t closest = (int64_t)pow(2, floor(log2(heads)));
+    double base = pow(2, -pow(2, -(log2((double)closest) - 3)));
+    double extra = pow(2, -pow(2, -(log2(2 * (double)closest) - 3)));
+    if (head < closest) return pow(base, (double)(head + 1));
+    return pow(extra, (double)(1 + 2 * (head - closest)));
+}
+
 static inline double score_of(const head_view *v, int64_t i, int64_t j) {
     const attention_case *c = v->o->c;
-    return scale_of(c) * product(row_at(v, i, v->q), row_at(v, j, v->k), c->head_dim);
+    double bias = 0;
+    if (c->alibi > 0) bias = c->alibi * alibi_slope(c->heads, v->q / c->head_dim) * (double)(j - i);
+    return scale_of(c) * product(row_at(v, i, v->q), row_at(v, j, v->k), c->head_dim) + bias;
 }
 
 /* What dropout multiplies a probability by: 16 bits of Philox's for each key, 8 keys a call. */

@@ -37,6 +37,9 @@ static const attention_case features[] = {
     {SHAPE(2, 170, 1, 1, 16), .segments = SCATTERED, .window = 20, .bidirectional = true},
     {SHAPE(1, 130, 1, 1, 8), .segments = ALONE, .bidirectional = true},
     {SHAPE(1, 257, 2, 1, 33), .segments = PADDED, .window = 65},
+    {SHAPE(2, 70, 3, 3, 16), .alibi = 1},
+    {SHAPE(1, 201, 6, 2, 8), .alibi = 0.5, .scale = 0.3, .window = 90},
+    {SHAPE(1, 150, 4, 4, 24), .alibi = 1, .segments = DOCUMENTS},
 };
 
 static void run_attention(device *dev, attention_operands *o) {

@@ -56,8 +56,10 @@ static void attention_cached(void **state) {
         {SHAPE(1, 81, 2, 1, 256), .softcap = 4, .window = 40},
         {SHAPE(1, 79, 2, 2, 96)},
         {SHAPE(1, 75, 1, 1, 33)},
+        {SHAPE(1, 90, 6, 3, 16), .alibi = 1, .window = 30},
         {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
-        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
+        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030},
+        {SHAPE(1, 1100, 3, 1, 8), .alibi = 1}}; /* three ranges of keys */
     for (int isa = 0; isa < CASE_ISAS; isa++)
         for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
             check_cached(case_isas[isa], &some[i], BASE_FP32);
@@ -115,7 +117,8 @@ static void attention_batch(void **state) {
     static const attention_case some[] = {
         {SHAPE(1, 90, 4, 2, 24)},
         {SHAPE(1, 90, 4, 2, 40), .scale = 0.3, .softcap = 1.5, .window = 13},
-        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030}}; /* three ranges of keys */
+        {SHAPE(1, 2150, 2, 1, 8), .softcap = 2, .window = 1030},
+        {SHAPE(1, 1100, 3, 1, 8), .alibi = 1}}; /* three ranges of keys */
     for (int isa = 0; isa < CASE_ISAS; isa++)
         for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
             check_batch(case_isas[isa], &some[i], BASE_FP32);

@@ -97,6 +97,7 @@ static const refused_row refused[] = {
     {"sequences of 75 tokens are not divided", " qwen3_5_text "},
     {"rows", " deberta deberta-tables deberta-c2p deberta-p2c deberta-sequence "
              "deberta-tokens "},
+    {"attention with a bias by distance", " bloom "},
     {"head_regression", " mistral-regression "},
     {"head_multilabel", " qwen3-multilabel "},
 };

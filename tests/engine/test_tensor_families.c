@@ -191,6 +191,7 @@ static const cut_row cuts[] = {
     {"falcon", 2, 4},
     {"falcon-grouped", 2, 4},
     {"falcon-each", 4, 4},
+    {"bloom", 4, 4},
     {"gemma4_text", 10, 13},
     {"gemma4_text-published", 14, 14},
     {"gemma4_unified_text", 10, 13},

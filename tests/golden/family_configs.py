@@ -100,6 +100,9 @@ def config(name, r):
             **ordinary, ffn_hidden_size=c["intermediate_size"], rope_parameters=rope,
             num_kv_heads=kv, new_decoder_architecture=r.random() < 0.5,
             multi_query=r.random() < 0.5, parallel_attn=True, bias=r.random() < 0.5),
+        "bloom": lambda: t.BloomConfig(
+            vocab_size=c["vocab_size"], hidden_size=heads * head, n_layer=layers, n_head=heads,
+            tie_word_embeddings=c["tie_word_embeddings"]),
         "glm": lambda: t.GlmConfig(**dict(own, head_dim=16), rope_parameters=part),
         "vaultgemma": lambda: t.VaultGemmaConfig(**dict(c, pad_token_id=0), **mixed,
                                                  head_dim=head,

@@ -122,6 +122,9 @@ def cases():
             new_decoder_architecture=True)),
         case("falcon-each", "FalconForCausalLM", t.FalconConfig(
             **FALCON, multi_query=False, parallel_attn=False, tie_word_embeddings=False)),
+        case("bloom", "BloomForCausalLM", t.BloomConfig(
+            vocab_size=23, hidden_size=12, n_layer=1, n_head=6, bos_token_id=1, eos_token_id=2),
+            masked=True),
     ]
 
 
@@ -157,6 +160,10 @@ def zero_ranges(model, config):
     """What keys are shifted by alike changes no score, but for elements that are rotated."""
     if config.model_type == "opt":  # without a rotation
         return [[n, 0, p.numel()] for n, p in model.named_parameters() if n.endswith("k_proj.bias")]
+    if config.model_type == "bloom":  # likewise; by head: query, key, value
+        head = config.hidden_size // config.n_head
+        return [[n, (3 * h + 1) * head, (3 * h + 2) * head] for n, _ in model.named_parameters()
+                if n.endswith("query_key_value.bias") for h in range(config.n_head)]
     if config.model_type != "phi" or not config.qk_layernorm:
         return ZERO(model, config)
     head = config.hidden_size // config.num_attention_heads

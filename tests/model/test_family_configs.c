@@ -5,7 +5,7 @@
 static void defaults(void **state) {
     (void)state;
     expect_defaults("families/defaults.json", 17);
-    expect_defaults("dense/defaults.json", 19);
+    expect_defaults("dense/defaults.json", 20);
 }
 
 static const struct {
@@ -55,7 +55,10 @@ static const struct {
     {"falcon", "\"num_ln_in_parallel_attn\": 3", "num_ln_in_parallel_attn"},
     {"falcon", "\"num_attention_heads\": 64, \"hidden_size\": 4544", "an even \"head_dim\""},
     {"falcon", "\"new_decoder_architecture\": true, \"num_kv_heads\": 5", "is no multiple of"},
-    {"bloom", "", "ALiBi"},
+    {"bloom", "\"apply_residual_connection_post_layernorm\": true", "is not normed"},
+    {"bloom", "\"n_layer\": 3, \"num_hidden_layers\": 4", "the same thing"},
+    {"bloom", "\"n_head\": 7", "is no multiple of the 7 attention heads"},
+    {"mpt", "", "ALiBi"},
     {"mixtral", "", "mixtures of experts"},
     {"qwen3_moe", "", "mixtures of experts"},
     {"granitemoeshared", "", "mixtures of experts"},

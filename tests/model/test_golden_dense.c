@@ -39,6 +39,7 @@ static const char *const expected[] = {
     "falcon",
     "falcon-grouped",
     "falcon-each",
+    "bloom",
 };
 
 static void every_folder(golden_run_check check) {

@@ -121,6 +121,16 @@ static void xielu_none(const parts *p) {
     sifr_xielu(p->m, (sifr_xielu_args){.x = p->x, .beta = 0.5});
 }
 
+static void alibi(const parts *p) {
+    sifr_attention(p->m, (sifr_attention_args){.q = p->x,
+                                               .k = p->x,
+                                               .v = p->x,
+                                               .heads = 2,
+                                               .kv_heads = 2,
+                                               .bidirectional = true,
+                                               .alibi = 1});
+}
+
 static void join_one(const parts *p) {
     sifr_join(p->m, &p->x, 1);
 }
@@ -321,6 +331,7 @@ static void refusals(void **state) {
         {xielu_wide, "unit u: xielu: v has 1 x 12 elements, but 1 are needed"},
         {xielu_epsilon, "unit u: xielu: beta 0.5 and epsilon 1e-06 must be finite"},
         {xielu_none, "unit u: xielu: a weight is missing"},
+        {alibi, "unit u: attention: a bias by distance, 1, must not be negative"},
         {join_one, "unit u: join: 1 values, but 2 to 6 can be joined"},
         {join_tokens, "unit u: join: an operand is not an activation"},
         {join_rows, "unit u: join: input 1 has 11 rows"},

@@ -29,6 +29,15 @@ static sifr_status check_attributes(const device_call *call, sifr_error *error) 
         return base_fail(error, SIFR_USAGE,
                          "%s: softcap %g must be finite, softcap and window %lld not below 0", name,
                          (double)softcap, (long long)call->attributes.attention.window);
+    const device_attention_attributes *a = &call->attributes.attention;
+    if (!(a->alibi >= 0 && a->alibi < INFINITY) ||
+        (a->alibi > 0 && (a->softcap > 0 || a->bidirectional || a->alibi_first < 0 ||
+                          a->alibi_heads - heads < a->alibi_first)))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a bias by distance (%g, heads %d to %d of %d) needs causal attention "
+                         "without a soft cap",
+                         name, (double)a->alibi, a->alibi_first, a->alibi_first + heads,
+                         a->alibi_heads);
     return SIFR_OK;
 }
 

@@ -14,6 +14,10 @@ typedef struct device_attention_attributes {
     bool bidirectional;              /* not cached */
     int32_t whole_heads, first_head; /* dropout draws by heads of the whole value, of which the call
                                         may have some from first_head on; 0: it has all */
+    /* A bias by distance: the score of query i and key j gets alibi x slope x (j - i), with the
+     * slope of head alibi_first + h of alibi_heads (device/alibi.h); 0: none. */
+    float alibi;
+    int32_t alibi_heads, alibi_first;
     int32_t all_kv_heads; /* of a tensor rank's part of them: those of all ranks, which decide the
                              tiles, and so the bits; 0: as many as kv_heads */
     int32_t contexts, context; /* of queries this one of so many context ranks has two runs of each

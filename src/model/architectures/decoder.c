@@ -245,7 +245,8 @@ sifr_value decoder_attend_rotated(const decoder *d, decoder_heads heads, const c
                              .kv_heads = c->num_key_value_heads,
                              .dropout = c->attention_dropout,
                              .scale = c->attention_scale,
-                             .softcap = c->attention_softcap};
+                             .softcap = c->attention_softcap,
+                             .alibi = c->attention_alibi};
     if (c->layers[d->layer] & MODEL_LAYER_WINDOW) a.window = c->sliding_window;
     return decoder_linear(d, sifr_attention(d->model, a), output, c->output_bias,
                           c->num_attention_heads * c->head_dim, c->hidden_size);
@@ -328,6 +329,7 @@ static sifr_value place(const decoder *d, sifr_value x) {
         sifr_weight w = matrix(d, d->names->before, c->hidden_size, c->word_size);
         x = sifr_linear(d->model, x, w, SIFR_NO_WEIGHT);
     }
+    if (d->names->embedded) x = add_norm(d, x, d->names->embedded, 1, c->hidden_size);
     if (!d->names->positions) return x;
     sifr_weight all = matrix(d, d->names->positions, c->max_position_embeddings, c->hidden_size);
     sifr_embedding_args places = {

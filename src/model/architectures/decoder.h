@@ -48,6 +48,7 @@ sifr_status decoder_read_qwen_windows(const model_reader *r, model_config *out) 
 /* Names of weights: of those around the blocks, and what goes before "N." inside of them. */
 typedef struct decoder_names {
     const char *embedding, *layers, *norm, *head; /* norm NULL: there is none behind the blocks */
+    const char *embedded;                         /* a norm of the embedding; NULL: none */
     const char *positions;                        /* a table of learned positions; NULL: none */
     const char *before, *after; /* with word_size: products behind the embedding, and before the
                                    head, without biases */

@@ -75,6 +75,7 @@ static void divide_heads(const sifr_model *model, model_node *node, const model_
     (void)model;
     if (a->dropout > 0)
         a->whole_heads = heads, a->first_head = (int32_t)(heads / share->blocks * share->first);
+    a->alibi_first += (int32_t)(heads / share->blocks * share->first);
     a->all_kv_heads = kv_heads;
     a->heads = (int32_t)(heads / share->blocks * share->room);
     a->kv_heads = kv_heads < share->ranks ? 1 : (int32_t)(kv_heads / share->blocks * share->room);
@@ -161,6 +162,14 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
                     model_unit_name(model), args.scale, args.softcap, (long long)args.window);
         return SIFR_NO_VALUE;
     }
+    if (!(args.alibi >= 0) || !isfinite((float)args.alibi) ||
+        (args.alibi > 0 && (args.softcap > 0 || args.bidirectional))) {
+        MODEL_WRONG(model,
+                    "unit %s: attention: a bias by distance, %g, must not be negative, and needs "
+                    "causal attention without a soft cap",
+                    model_unit_name(model), args.alibi);
+        return SIFR_NO_VALUE;
+    }
     int32_t segments = model_index(args.segments);
     if (args.segments.id && !model_is_input(model, args.segments)) {
         MODEL_WRONG(model, "unit %s: attention: segments must be an input of whole numbers",
@@ -183,6 +192,8 @@ sifr_value sifr_attention(sifr_model *model, sifr_attention_args args) {
     node.attributes.attention.scale = scale;
     node.attributes.attention.softcap = (float)args.softcap;
     node.attributes.attention.window = args.window;
+    node.attributes.attention.alibi = (float)args.alibi;
+    node.attributes.attention.alibi_heads = (int32_t)heads;
     node.attributes.attention.bidirectional = args.bidirectional;
     node.attributes.attention.dropout = (float)args.dropout;
     return model_add_node(model, node, MODEL_VALUE_ACTIVATION, query->columns);

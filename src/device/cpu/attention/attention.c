@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "device/alibi.h"
 #include "device/check/operands.h"
 #include "device/cpu/attention/attention_positions.h"
 #include "device/cpu/attention/kernels_attention.h"
@@ -97,6 +98,9 @@ static cpu_attention describe_tile(const attention_run *run, int64_t sequence, i
                        .ahead = call->attributes.attention.bidirectional ? window_of(call) : 1,
                        .scale = call->attributes.attention.scale,
                        .softcap = call->attributes.attention.softcap,
+                       .alibi = call->attributes.attention.alibi / call->attributes.attention.scale,
+                       .slopes = call->attributes.attention.alibi_heads,
+                       .first_slope = call->attributes.attention.alibi_first + head,
                        .dropout = dropping ? call->attributes.attention.dropout : 0.0f,
                        .random_key = run->random_key,
                        .random_head = random_head(call, sequence, head),
@@ -276,6 +280,13 @@ static void combine_task(void *context, int64_t task, int thread) {
     write_values(run, row, head * width, width, first + 2);
 }
 
+/* Of a bias by distance. */
+static float slope_of(const device_call *call, int64_t head) {
+    const device_attention_attributes *a = &call->attributes.attention;
+    if (!(a->alibi > 0)) return 0;
+    return a->alibi * (float)device_alibi_slope(a->alibi_heads, a->alibi_first + head);
+}
+
 static void range_task(void *context, int64_t task, int thread) {
     const attention_run *run = context;
     const device_call *call = run->call;
@@ -294,6 +305,8 @@ static void range_task(void *context, int64_t task, int thread) {
                              .v_stride = call->w[1].stride,
                              .scale = call->attributes.attention.scale,
                              .softcap = call->attributes.attention.softcap,
+                             .slope = slope_of(call, head),
+                             .from = first - position_of(run, row),
                              .q = element(&call->x[0], row, head * width),
                              .k = element(&call->w[0], place, kv),
                              .v = element(&call->w[1], place, kv),

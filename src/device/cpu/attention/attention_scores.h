@@ -4,6 +4,7 @@
 #ifndef CPU_ATTENTION_SCORES_H
 #define CPU_ATTENTION_SCORES_H
 
+#include "device/alibi.h"
 #include "device/cpu/attention/attention_tile.h"
 
 /* A block of queries, whose rows and positions follow each other. `begins`: the position of its
@@ -131,6 +132,15 @@ TILE_INLINE void tile_cap(float *scores, int64_t count, float scale, float cap) 
     for (int64_t i = 0; i < count; i += VECTOR)
         vector_store(scores + i,
                      vector_mul(outer, tile_tanh(vector_mul(vector_load(scores + i), inner))));
+}
+
+/* Adds a bias by distance; lane 0 of the first row is so many positions behind its key. */
+static inline void tile_bias(const cpu_attention *a, int64_t head, float *scores, int64_t keys,
+                             int64_t distance) {
+    float slope = a->alibi * (float)device_alibi_slope(a->slopes, a->first_slope + head);
+    for (int64_t k = 0; k < keys; k++)
+        for (int64_t i = 0; i < QUERY_BLOCK; i++)
+            scores[k * QUERY_BLOCK + i] += slope * (float)(distance + k - i);
 }
 
 /* The factor that the softmax applies to scores: 1 if the cap has already scaled them. */

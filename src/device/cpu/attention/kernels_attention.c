@@ -105,6 +105,7 @@ TILE_INLINE void forward_block(bool pairs, const cpu_attention *a, const forward
         if (a->places > 0)
             relative_scores(a, &at->relative, at->k + k0 * words, at->q, position, k0, keys,
                             at->scores);
+        if (a->alibi > 0) tile_bias(a, head, at->scores, keys, k0 - position);
         if (a->softcap > 0) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
         tile_hide(a, at->scores, k0, keys, position, queries);
         if (sharing == TILE_SHARES_SOME) tile_hide_segments(&segments, at->scores, documents, keys);
@@ -206,7 +207,7 @@ VECTOR_INLINE float range_scores(base_dtype dtype, const cpu_attention_range *r)
             sum = vector_fma(load_values(r->q, dtype, c, n),
                              load_values(r->k, dtype, k * r->k_stride + c, n), sum);
         }
-        r->scores[k] = vector_sum(sum) * r->scale;
+        r->scores[k] = vector_sum(sum) * r->scale + r->slope * (float)(r->from + k);
         most = r->scores[k] > most ? r->scores[k] : most;
     }
     return r->softcap > 0 ? range_cap(r) : most;

@@ -21,6 +21,10 @@ typedef struct cpu_attention {
     const int32_t *segments; /* of keys: a query sees keys of its own segment; NULL: one segment */
     int64_t segment_stride;
     float scale, softcap; /* softcap c: scores s become c tanh(s / c); 0: none */
+    /* A bias by distance, in scores before their scale: times the slope of head first_slope + h of
+     * the group, of `slopes` heads; 0: none. Not with a soft cap. */
+    float alibi;
+    int64_t slopes, first_slope;
     float dropout;
     uint64_t random_key;
     uint32_t random_head; /* of the group's first head, among those of all sequences */
@@ -49,6 +53,8 @@ typedef struct cpu_attention_range {
     base_dtype dtype;
     int64_t keys, head_dim, k_stride, v_stride;
     float scale, softcap;
+    float slope;  /* of a bias by distance, behind the scale */
+    int64_t from; /* the first key's position, less the query's */
     const void *q, *k, *v;
     float *out;
     float *scores; /* scratch for `keys` scores */

@@ -128,6 +128,7 @@ TILE_INLINE void backward_pair(bool pairs, const cpu_attention *a, const backwar
     if (a->places > 0)
         relative_scores(a, &at->relative, at->k + k0 * words, at->q, position, k0, keys,
                         at->scores);
+    if (a->alibi > 0) tile_bias(a, head, at->scores, keys, k0 - position);
     bool capped = a->softcap > 0;
     if (capped) tile_cap(at->scores, keys * QUERY_BLOCK, a->scale, a->softcap);
     tile_hide(a, at->scores, k0, keys, position, queries);

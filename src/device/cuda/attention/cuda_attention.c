@@ -128,6 +128,11 @@ sifr_status cuda_prepare_attention(device *dev, device_call *call, sifr_error *e
     (void)dev;
     const char *name = device_kernel_name(call->kernel);
     int64_t heads = call->attributes.attention.heads, rows = call->x[0].rows;
+    if (call->attributes.attention.alibi > 0)
+        return base_fail(error, SIFR_USAGE,
+                         "%s: a bias by distance (ALiBi) is not supported on CUDA yet; --device "
+                         "cpu has it",
+                         name);
     if (kernels_of(call) == NULL)
         return base_fail(
             error, SIFR_USAGE,
