@@ -18,6 +18,17 @@
 
 enum { CHUNK = DELTA_CHUNK, BAND = 16 }; /* triangles are cut into bands of rows */
 
+/* Rows of operands of the chunk that is worked on next. */
+typedef struct delta_ahead_rows {
+    uintptr_t at; /* an address that is never read */
+    int64_t step, lines;
+} delta_ahead_rows;
+typedef struct delta_ahead {
+    delta_ahead_rows of[8];
+    int count, which;
+    int64_t rows, row, line;
+} delta_ahead;
+
 /* Matrices in scratch have rows of `wide` columns, zeros behind those of a head, or of CHUNK. */
 typedef struct delta_work {
     const device_call *call;
@@ -42,29 +53,91 @@ typedef struct delta_work {
     float *out;        /* CHUNK x wide_values */
     float *alpha;      /* wide_values times one factor */
     float *states;     /* of each value head of the group: keys x wide_values */
+    delta_ahead ahead;
 } delta_work;
+
+/* --- what comes next --- */
+
+enum { LINE = 64, LINES_AT_ONCE = 12 }; /* bytes; a core waits for some 16 lines at a time */
+
+/* The place of a matrix's rows, a part of each, as lines. */
+static inline void delta_ahead_add(delta_ahead *a, const device_matrix *m, int64_t row,
+                                   int64_t first, int64_t count) {
+    int64_t size = base_dtype_bytes(m->dtype);
+    uintptr_t at = (uintptr_t)m->data + (uintptr_t)((row * m->stride + first) * size);
+    int64_t before = (int64_t)(at % LINE);
+    a->of[a->count++] = (delta_ahead_rows){.at = at - (uintptr_t)before,
+                                           .step = m->stride * size,
+                                           .lines = (before + count * size + LINE - 1) / LINE};
+}
+
+/* Asks for some of these lines: rows of an operand lie so far apart that no processor fetches them
+ * by itself, and a call would wait for each. */
+static inline void delta_look_ahead(delta_ahead *a) {
+    for (int i = 0; i < LINES_AT_ONCE && a->which < a->count; i++) {
+        delta_ahead_rows *of = &a->of[a->which];
+        __builtin_prefetch((const void *)(of->at + (uintptr_t)(a->line * LINE)), 0, 2);
+        if (++a->line < of->lines) continue;
+        a->line = 0;
+        of->at += (uintptr_t)of->step;
+        if (++a->row < a->rows) continue;
+        a->row = 0;
+        a->which++;
+    }
+}
+
+static inline void delta_ahead_begin(delta_ahead *a, int64_t rows) {
+    *a = (delta_ahead){.rows = rows};
+}
+
+/* --- products --- */
+
+TILE_INLINE void delta_panel(delta_ahead *ahead, int vectors, int64_t rows, int64_t inner,
+                             const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                             float *c, int64_t c_stride, tile_mode mode, const float *alpha) {
+    int64_t r = 0;
+    for (; r + TILE_ROWS <= rows; r += TILE_ROWS) {
+        if (ahead) delta_look_ahead(ahead);
+        tile_small(false, TILE_ROWS, vectors, inner, a + r * a_stride, a_stride, b, b_stride,
+                   c + r * c_stride, c_stride, mode, alpha);
+    }
+    tile_panel(false, vectors, rows - r, inner, a + r * a_stride, a_stride, b, b_stride,
+               c + r * c_stride, c_stride, mode, alpha);
+}
+
+/* tile_product, which looks ahead meanwhile; `ahead`: may be NULL. */
+TILE_INLINE void delta_product(delta_ahead *ahead, int64_t rows, int64_t columns, int64_t inner,
+                               const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                               float *c, int64_t c_stride, tile_mode mode, const float *alpha) {
+    int64_t at = 0;
+    for (; at + TILE_VECTORS * VECTOR <= columns; at += TILE_VECTORS * VECTOR)
+        delta_panel(ahead, TILE_VECTORS, rows, inner, a, a_stride, b + at, b_stride, c + at,
+                    c_stride, mode, alpha + at);
+    tile_product(false, rows, columns - at, inner, a, a_stride, b + at, b_stride, c + at, c_stride,
+                 mode, alpha + at);
+}
 
 /* Products are calls: inlined they would be most of the code. */
 #define DELTA_CALL static __attribute__((noinline, unused))
 
-DELTA_CALL void delta_set(int64_t rows, int64_t columns, int64_t inner, const float *a,
-                          int64_t a_stride, const float *b, int64_t b_stride, float *c,
-                          int64_t c_stride) {
-    tile_product(false, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_SET, c);
+DELTA_CALL void delta_set(delta_ahead *ahead, int64_t rows, int64_t columns, int64_t inner,
+                          const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                          float *c, int64_t c_stride) {
+    delta_product(ahead, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_SET, c);
 }
 
-DELTA_CALL void delta_add(int64_t rows, int64_t columns, int64_t inner, const float *a,
-                          int64_t a_stride, const float *b, int64_t b_stride, float *c,
-                          int64_t c_stride) {
-    tile_product(false, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_ADD, c);
+DELTA_CALL void delta_add(delta_ahead *ahead, int64_t rows, int64_t columns, int64_t inner,
+                          const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                          float *c, int64_t c_stride) {
+    delta_product(ahead, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_ADD, c);
 }
 
 /* c = alpha c + a b, alpha of each column */
-DELTA_CALL void delta_scale_add(int64_t rows, int64_t columns, int64_t inner, const float *a,
-                                int64_t a_stride, const float *b, int64_t b_stride, float *c,
-                                int64_t c_stride, const float *alpha) {
-    tile_product(false, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_SCALE,
-                 alpha);
+DELTA_CALL void delta_scale_add(delta_ahead *ahead, int64_t rows, int64_t columns, int64_t inner,
+                                const float *a, int64_t a_stride, const float *b, int64_t b_stride,
+                                float *c, int64_t c_stride, const float *alpha) {
+    delta_product(ahead, rows, columns, inner, a, a_stride, b, b_stride, c, c_stride, TILE_SCALE,
+                  alpha);
 }
 
 static inline int64_t delta_band_end(int64_t first, int64_t n) {
@@ -76,7 +149,7 @@ static inline void delta_add_lower(int64_t n, const float *m, const float *b, in
                                    float *c, bool add) {
     for (int64_t r = 0; r < n; r += BAND) {
         int64_t end = delta_band_end(r, n);
-        (add ? delta_add : delta_set)(end - r, wide, end, m + r * CHUNK, CHUNK, b, wide,
+        (add ? delta_add : delta_set)(NULL, end - r, wide, end, m + r * CHUNK, CHUNK, b, wide,
                                       c + r * wide, wide);
     }
 }
@@ -86,8 +159,8 @@ static inline void delta_add_upper(int64_t n, const float *m, const float *b, in
                                    float *c, bool add) {
     for (int64_t r = 0; r < n; r += BAND) {
         int64_t end = delta_band_end(r, n);
-        (add ? delta_add : delta_set)(end - r, wide, n - r, m + r * CHUNK + r, CHUNK, b + r * wide,
-                                      wide, c + r * wide, wide);
+        (add ? delta_add : delta_set)(NULL, end - r, wide, n - r, m + r * CHUNK + r, CHUNK,
+                                      b + r * wide, wide, c + r * wide, wide);
     }
 }
 
@@ -95,18 +168,19 @@ static inline void delta_add_upper(int64_t n, const float *m, const float *b, in
 static inline void delta_pairs(int64_t n, int64_t inner, const float *x, int64_t x_stride,
                                const float *y, float *m) {
     for (int64_t r = 0; r < n; r += BAND)
-        delta_set(delta_band_end(r, n) - r, r + BAND, inner, x + r * x_stride, x_stride, y, CHUNK,
-                  m + r * CHUNK, CHUNK);
+        delta_set(NULL, delta_band_end(r, n) - r, r + BAND, inner, x + r * x_stride, x_stride, y,
+                  CHUNK, m + r * CHUNK, CHUNK);
 }
 
 /* u = (I + A)^-1 u, a = -A. */
 static inline void delta_solve(int64_t n, const float *a, int64_t wide, float *u) {
     for (int64_t r = 0; r < n; r += BAND) {
         int64_t end = delta_band_end(r, n);
-        if (r > 0) delta_add(end - r, wide, r, a + r * CHUNK, CHUNK, u, wide, u + r * wide, wide);
+        if (r > 0)
+            delta_add(NULL, end - r, wide, r, a + r * CHUNK, CHUNK, u, wide, u + r * wide, wide);
         for (int64_t i = r + 1; i < end; i++)
-            delta_add(1, wide, i - r, a + i * CHUNK + r, CHUNK, u + r * wide, wide, u + i * wide,
-                      wide);
+            delta_add(NULL, 1, wide, i - r, a + i * CHUNK + r, CHUNK, u + r * wide, wide,
+                      u + i * wide, wide);
     }
 }
 
@@ -144,19 +218,19 @@ static inline float delta_query_scale(const delta_work *w) {
     return 1.0f / sqrtf((float)w->keys);
 }
 
-/* Queries and keys of the chunk, and products of them. */
-static inline void delta_load_keys(delta_work *w) {
+/* Keys of the chunk and products of them, and those of queries where they are wanted. */
+static inline void delta_load_keys(delta_work *w, bool queries) {
     const device_call *c = w->call;
     int64_t at = w->key_head * w->keys, wide = w->wide_keys;
     for (int64_t i = 0; i < w->rows; i++) {
-        delta_load(&c->x[0], w->row + i, at, w->keys, wide, w->q + i * wide);
+        if (queries) delta_load(&c->x[0], w->row + i, at, w->keys, wide, w->q + i * wide);
         delta_load(&c->x[1], w->row + i, at, w->keys, wide, w->k + i * wide);
-        w->q_size[i] = delta_normalise(w->q + i * wide, wide, delta_query_scale(w));
+        if (queries) w->q_size[i] = delta_normalise(w->q + i * wide, wide, delta_query_scale(w));
         w->k_size[i] = delta_normalise(w->k + i * wide, wide, 1.0f);
     }
     delta_turn(w->k, w->rows, w->keys, wide, w->k_turned, CHUNK);
     delta_pairs(w->rows, w->keys, w->k, wide, w->k_turned, w->kk);
-    delta_pairs(w->rows, w->keys, w->q, wide, w->k_turned, w->qk);
+    if (queries) delta_pairs(w->rows, w->keys, w->q, wide, w->k_turned, w->qk);
 }
 
 /* --- gates: few numbers, in double --- */
@@ -219,12 +293,13 @@ static inline void delta_make_pairs(const delta_work *w) {
 }
 
 /* Values to u, then U. */
-static inline void delta_make_updates(const delta_work *w, int64_t head, const float *state) {
+static inline void delta_make_updates(delta_work *w, int64_t head, const float *state) {
     int64_t wide = w->wide_values;
     for (int64_t i = 0; i < w->rows; i++)
         delta_load(&w->call->x[2], w->row + i, head * w->values, w->values, wide, w->u + i * wide);
     if (!w->fresh)
-        delta_set(w->rows, wide, w->keys, w->k, w->wide_keys, state, wide, w->kept, wide);
+        delta_set(&w->ahead, w->rows, wide, w->keys, w->k, w->wide_keys, state, wide, w->kept,
+                  wide);
     for (int64_t i = 0; i < w->rows; i++) {
         float *u = w->u + i * wide, beta = w->beta[i], decay = w->decay[i];
         const float *kept = w->kept + i * wide;
@@ -243,7 +318,7 @@ static inline void delta_fill_alpha(const delta_work *w) {
 }
 
 /* state = S1 */
-static inline void delta_move_state(const delta_work *w, float *state) {
+static inline void delta_move_state(delta_work *w, float *state) {
     int64_t wide = w->wide_values;
     for (int64_t i = 0; i < w->rows; i++) {
         const float *u = w->u + i * wide;
@@ -251,12 +326,13 @@ static inline void delta_move_state(const delta_work *w, float *state) {
         LANES_EACH(c, wide) to[c] = rest * u[c];
     }
     if (w->fresh) {
-        delta_set(w->keys, wide, w->rows, w->k_turned, CHUNK, w->u_rest, wide, state, wide);
+        delta_set(&w->ahead, w->keys, wide, w->rows, w->k_turned, CHUNK, w->u_rest, wide, state,
+                  wide);
         return;
     }
     delta_fill_alpha(w);
-    delta_scale_add(w->keys, wide, w->rows, w->k_turned, CHUNK, w->u_rest, wide, state, wide,
-                    w->alpha);
+    delta_scale_add(&w->ahead, w->keys, wide, w->rows, w->k_turned, CHUNK, w->u_rest, wide, state,
+                    wide, w->alpha);
 }
 
 /* --- scratch and segments --- */
@@ -312,6 +388,15 @@ static inline void delta_place_chunk(delta_work *w, int64_t first, int64_t chunk
     w->row = first + chunk * CHUNK;
     w->rows = base_min_i64(CHUNK, end - w->row);
     w->fresh = chunk == 0;
+}
+
+/* Looks ahead to rows of the operands that all chunks read: keys and values, and queries. */
+static inline void delta_ahead_inputs(delta_work *w, int64_t row, int64_t rows, bool queries) {
+    const device_call *c = w->call;
+    delta_ahead_begin(&w->ahead, rows);
+    for (int i = queries ? 0 : 1; i < 2; i++)
+        delta_ahead_add(&w->ahead, &c->x[i], row, w->key_head * w->keys, w->keys);
+    delta_ahead_add(&w->ahead, &c->x[2], row, w->head * w->values, w->group * w->values);
 }
 
 void KERNEL_NAME(cpu_delta_backward)(const cpu_delta *d);

@@ -13,7 +13,7 @@ static void forward_head(delta_work *w, int64_t head, float *state, bool last) {
     delta_make_pairs(w);
     delta_make_updates(w, head, state);
     if (!w->fresh) {
-        delta_set(w->rows, wide, w->keys, w->q, w->wide_keys, state, wide, w->out, wide);
+        delta_set(&w->ahead, w->rows, wide, w->keys, w->q, w->wide_keys, state, wide, w->out, wide);
         for (int64_t i = 0; i < w->rows; i++) {
             float *out = w->out + i * wide, decay = w->decay[i];
             LANES_EACH(c, wide) out[c] *= decay;
@@ -24,11 +24,21 @@ static void forward_head(delta_work *w, int64_t head, float *state, bool last) {
     if (!last) delta_move_state(w, state);
 }
 
+/* The chunk behind this one, if the segment has one. */
+static void look_ahead(delta_work *w, int64_t end) {
+    int64_t row = w->row + CHUNK;
+    delta_ahead_begin(&w->ahead, 0);
+    if (row >= end) return;
+    delta_ahead_inputs(w, row, base_min_i64(CHUNK, end - row), true);
+    delta_ahead_add(&w->ahead, &w->call->y, row, w->head * w->values, w->group * w->values);
+}
+
 static void forward_segment(delta_work *w, int64_t first, int64_t end) {
     int64_t chunks = (end - first + CHUNK - 1) / CHUNK;
     for (int64_t n = 0; n < chunks; n++) {
         delta_place_chunk(w, first, n, end);
-        delta_load_keys(w);
+        delta_load_keys(w, true);
+        look_ahead(w, end);
         for (int64_t h = 0; h < w->group; h++)
             forward_head(w, w->head + h, w->states + h * delta_state_floats(w), n + 1 == chunks);
     }

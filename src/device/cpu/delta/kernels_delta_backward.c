@@ -46,7 +46,7 @@ static int64_t back_layout(delta_back *b, float *scratch) {
 #define BACK_PLACE(member, count)                                                                  \
     (b->member = scratch == NULL ? NULL : scratch + total, total += base_ceil_to((count), 16))
     BACK_PLACE(slots, (chunks + b->every - 1) / b->every * all_states(w));
-    BACK_PLACE(inner, b->every * all_states(w));
+    BACK_PLACE(inner, b->every > 1 ? b->every * all_states(w) : 0);
     BACK_PLACE(dstates, all_states(w));
     BACK_PLACE(dq, CHUNK * w->wide_keys);
     BACK_PLACE(dk, CHUNK * w->wide_keys);
@@ -74,7 +74,7 @@ int64_t KERNEL_NAME(cpu_delta_backward_floats)(const device_call *call) {
 
 /* The states behind the chunk take the place of those before it. */
 static void advance(delta_work *w, float *states) {
-    delta_load_keys(w);
+    delta_load_keys(w, false);
     for (int64_t h = 0; h < w->group; h++) {
         float *state = states + h * delta_state_floats(w);
         delta_load_gates(w, w->head + h);
@@ -96,6 +96,7 @@ static void fill_slots(delta_back *b, int64_t first, int64_t chunks, int64_t end
             copy_states(w, b->slots + n / b->every * all_states(w), w->states);
         if (n == (chunks - 1) / b->every * b->every) return;
         delta_place_chunk(w, first, n, end);
+        delta_ahead_inputs(w, w->row + CHUNK, base_min_i64(CHUNK, end - w->row - CHUNK), false);
         advance(w, w->states);
     }
 }
@@ -108,6 +109,7 @@ static void fill_inner(delta_back *b, int64_t first, int64_t from, int64_t count
         float *here = b->inner + n * all_states(w), *next = here + all_states(w);
         if (from + n > 0) copy_states(w, next, here);
         delta_place_chunk(w, first, from + n, end);
+        delta_ahead_begin(&w->ahead, 0);
         advance(w, next);
     }
 }
@@ -119,22 +121,22 @@ static void solve_turned(int64_t n, const float *a, int64_t wide, float *u) {
     for (int64_t r = (n - 1) / BAND * BAND; r >= 0; r -= BAND) {
         int64_t end = delta_band_end(r, n);
         if (end < n)
-            delta_add(end - r, wide, n - end, a + r * CHUNK + end, CHUNK, u + end * wide, wide,
-                      u + r * wide, wide);
+            delta_add(NULL, end - r, wide, n - end, a + r * CHUNK + end, CHUNK, u + end * wide,
+                      wide, u + r * wide, wide);
         for (int64_t i = end - 2; i >= r; i--)
-            delta_add(1, wide, end - 1 - i, a + i * CHUNK + i + 1, CHUNK, u + (i + 1) * wide, wide,
-                      u + i * wide, wide);
+            delta_add(NULL, 1, wide, end - 1 - i, a + i * CHUNK + i + 1, CHUNK, u + (i + 1) * wide,
+                      wide, u + i * wide, wide);
     }
 }
 
 /* dR, and z */
 static void make_dr(delta_back *b, const float *dstate, bool last) {
-    const delta_work *w = &b->w;
+    delta_work *w = &b->w;
     int64_t n = w->rows, wide = w->wide_values;
     transpose(w->p, n, n, CHUNK, b->turned, CHUNK);
     delta_add_upper(n, b->turned, b->dy, wide, b->dr, false);
     if (!last) {
-        delta_set(n, wide, w->keys, w->k, w->wide_keys, dstate, wide, b->z, wide);
+        delta_set(&w->ahead, n, wide, w->keys, w->k, w->wide_keys, dstate, wide, b->z, wide);
         for (int64_t i = 0; i < n; i++) {
             float *dr = b->dr + i * wide, rest = w->rest[i];
             const float *z = b->z + i * wide;
@@ -208,7 +210,7 @@ static void add_pairs(delta_back *b) {
 
 /* What there is of the state behind the chunk. */
 static void add_next_state(delta_back *b, const float *state, const float *dstate) {
-    const delta_work *w = &b->w;
+    delta_work *w = &b->w;
     int64_t n = w->rows, wide = w->wide_values;
     double all = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -224,30 +226,31 @@ static void add_next_state(delta_back *b, const float *state, const float *dstat
         kept += delta_dot(state + i * wide, dstate + i * wide, wide);
     b->dtotal[n - 1] += all + (double)w->decay[n - 1] * kept;
     delta_turn(dstate, w->keys, w->values, wide, b->state_turned, w->wide_keys);
-    delta_add(n, w->wide_keys, w->values, w->u_rest, wide, b->state_turned, w->wide_keys, b->dk,
-              w->wide_keys);
+    delta_add(&w->ahead, n, w->wide_keys, w->values, w->u_rest, wide, b->state_turned, w->wide_keys,
+              b->dk, w->wide_keys);
 }
 
 /* What there is of the state before the chunk; dS0 takes the place of dS1. */
 static void add_state(delta_back *b, const float *state, float *dstate, bool last) {
-    const delta_work *w = &b->w;
+    delta_work *w = &b->w;
     int64_t n = w->rows, wide = w->wide_values, keys = w->wide_keys;
     delta_turn(state, w->keys, w->values, wide, b->state_turned, keys);
-    delta_set(n, keys, w->values, b->x, wide, b->state_turned, keys, b->part, keys);
+    delta_set(&w->ahead, n, keys, w->values, b->x, wide, b->state_turned, keys, b->part, keys);
     for (int64_t i = 0; i < n; i++) {
         const float *part = b->part + i * keys;
         float *dq = b->dq + i * keys;
         b->dtotal[i] += delta_dot(w->q + i * keys, part, keys);
         LANES_EACH(c, keys) dq[c] += part[c];
     }
-    delta_add(n, keys, w->values, b->y, wide, b->state_turned, keys, b->dk, keys);
+    delta_add(&w->ahead, n, keys, w->values, b->y, wide, b->state_turned, keys, b->dk, keys);
     if (last) {
-        delta_set(w->keys, wide, n, b->q_turned, CHUNK, b->x, wide, dstate, wide);
+        delta_set(&w->ahead, w->keys, wide, n, b->q_turned, CHUNK, b->x, wide, dstate, wide);
     } else {
         delta_fill_alpha(w);
-        delta_scale_add(w->keys, wide, n, b->q_turned, CHUNK, b->x, wide, dstate, wide, w->alpha);
+        delta_scale_add(&w->ahead, w->keys, wide, n, b->q_turned, CHUNK, b->x, wide, dstate, wide,
+                        w->alpha);
     }
-    delta_add(w->keys, wide, n, w->k_turned, CHUNK, b->y, wide, dstate, wide);
+    delta_add(&w->ahead, w->keys, wide, n, w->k_turned, CHUNK, b->y, wide, dstate, wide);
 }
 
 static void put_value(const device_matrix *m, int64_t row, int64_t column, double value) {
@@ -309,10 +312,25 @@ static void put_keys(const delta_work *w, int which, const float *normal, float 
     }
 }
 
+/* The chunk before this one, unless this is the first. */
+static void ahead(delta_back *b) {
+    delta_work *w = &b->w;
+    const device_call *c = w->call;
+    int64_t row = w->row - CHUNK, values = w->group * w->values;
+    delta_ahead_begin(&w->ahead, 0);
+    if (w->fresh) return;
+    delta_ahead_inputs(w, row, CHUNK, true);
+    delta_ahead_add(&w->ahead, &c->dy, row, w->head * w->values, values);
+    delta_ahead_add(&w->ahead, &c->dx[2], row, w->head * w->values, values);
+    for (int i = 0; i < 2; i++)
+        delta_ahead_add(&w->ahead, &c->dx[i], row, w->key_head * w->keys, w->keys);
+}
+
 static void backward_chunk(delta_back *b, const float *states, bool last, double *sums) {
     delta_work *w = &b->w;
     size_t bytes = (size_t)(w->rows * w->wide_keys) * sizeof *b->dq;
-    delta_load_keys(w);
+    delta_load_keys(w, true);
+    ahead(b);
     delta_turn(w->q, w->rows, w->keys, w->wide_keys, b->q_turned, CHUNK);
     memset(b->dq, 0, bytes);
     memset(b->dk, 0, bytes);
@@ -327,10 +345,14 @@ static void backward_segment(delta_back *b, int64_t first, int64_t end, double *
     fill_slots(b, first, chunks, end);
     for (int64_t from = (chunks - 1) / b->every * b->every; from >= 0; from -= b->every) {
         int64_t count = base_min_i64(b->every, chunks - from);
-        fill_inner(b, first, from, count, end);
+        const float *states = b->slots + from / b->every * all_states(&b->w);
+        if (b->every > 1) {
+            fill_inner(b, first, from, count, end);
+            states = b->inner;
+        }
         for (int64_t n = count - 1; n >= 0; n--) {
             delta_place_chunk(&b->w, first, from + n, end);
-            backward_chunk(b, b->inner + n * all_states(&b->w), from + n + 1 == chunks, sums);
+            backward_chunk(b, states + n * all_states(&b->w), from + n + 1 == chunks, sums);
         }
     }
 }
