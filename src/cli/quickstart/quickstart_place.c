@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/real_path.h"
 #include "cli/quickstart/quickstart.h"
 
 bool quickstart_is_utf8(const char *text) {
@@ -30,30 +31,8 @@ sifr_status quickstart_parent(const char *path, const char *option, char out[BAS
     return SIFR_OK;
 }
 
-/* Without links, also of what is not there; NULL: none. */
-static char *whole_path(const char *path) {
-    char above[BASE_PATH_LENGTH], *real, *whole = NULL;
-    size_t length = strlen(path), kept;
-    while (length > 1 && path[length - 1] == '/') length--;
-    if (length >= sizeof above) return NULL;
-    snprintf(above, sizeof above, "%.*s", (int)length, path);
-    kept = length; /* of the path, which is `above` */
-    while (!(real = realpath(above, NULL)) && kept > 0) {
-        while (kept > 0 && path[kept - 1] == '/') kept--;
-        while (kept > 0 && path[kept - 1] != '/') kept--;
-        snprintf(above, sizeof above, "%.*s", kept ? (int)kept : 1, kept ? path : ".");
-    }
-    if (!real) return NULL;
-    if (asprintf(&whole, "%s%s%.*s", strcmp(real, "/") == 0 ? "" : real,
-                 kept < length || strcmp(real, "/") == 0 ? "/" : "", (int)(length - kept),
-                 path + kept) < 0)
-        whole = NULL;
-    free(real);
-    return whole;
-}
-
 bool quickstart_is_within(const char *path, const char *other) {
-    char *inner = whole_path(path), *outer = whole_path(other);
+    char *inner = base_real_path(path), *outer = base_real_path(other);
     size_t length = outer ? strlen(outer) : 0;
     bool within = inner && outer && strncmp(inner, outer, length) == 0 &&
                   (!inner[length] || inner[length] == '/');

@@ -16,6 +16,7 @@
 #include "train/prepare/run_data.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
+#include "train/prepare/side_files.h"
 #include "train/prepare/step_choice.h"
 #include "train/report/announce.h"
 #include "train/run.h"
@@ -311,6 +312,7 @@ static sifr_status open_input(train_state *t, sifr_error *error) {
     if (t->first) {
         BASE_TRY(checkpoint_output_open(t->config->output, t->config->model, t->config->resume,
                                         patience(t), t->host->log, &t->output, error));
+        BASE_TRY(train_check_side_files(t->config, error));
     }
     return open_folder(t, error);
 }

@@ -15,7 +15,7 @@ static sifr_status prepare_file(const char *path, sifr_error *error) {
     sifr_status status = SIFR_OK;
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 0, path);
     if (*folder) status = base_make_directories(folder, &reason);
-    if (status == SIFR_OK) status = base_write_file(path, "", 0, &reason);
+    if (status == SIFR_OK && !base_is_file(path)) status = base_write_file(path, "", 0, &reason);
     if (status == SIFR_OK) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "flops_profiler.output_file: %s; give a path in a folder that can be written",

@@ -1,0 +1,59 @@
+# A file that a run writes where its user says (for Prometheus, a trace, a flops profile) replaces
+# nothing but a file of its own kind: not data, weights, the config, or a file of the run.
+. "$SOURCE/tests/support/small_llama.sh"
+llama_model llama 16 1 true
+config() { # OUTPUT_FILE
+    cat >ds.json <<J
+{"train_batch_size": 4, "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}},
+ "flops_profiler": {"enabled": true, "profile_step": 1, "output_file": "$1"},
+ "sifr": {"seq_length": 16, "max_steps": 3, "logging_steps": 1}}
+J
+}
+refused() { # MESSAGE OPTION…
+    sha256sum text llama/* ds.json >before
+    train_llama 2 made "${RANKS:-1}" "${@:2}"
+    grep -q "^sifr train: $1; name another" err || fail "${*:2}: $(cat err)"
+    sha256sum text llama/* ds.json | cmp - before || fail "${*:2}: a file was replaced"
+    [ ! -e made ] || fail "${*:2}: a refused run left $(find made)"
+}
+
+# --- what is there and is of another kind ---
+config flops.txt
+ln -s text link
+for path in text llama/model.safetensors ds.json link; do
+    refused "prometheus_file: $path exists and is no text for Prometheus of sifr's" --prometheus-file "$path"
+    refused "trace: $path exists and is no trace of sifr's" --trace "$path"
+done
+RANKS=2 refused "trace: text exists and is no trace of sifr's" --trace text
+for path in text ds.json llama/model.safetensors; do
+    config "$path"
+    refused "flops_profiler.output_file: $path exists and is no flops profile of sifr's"
+done
+
+# --- the run's own, though they are not there yet ---
+config flops.txt
+for name in summary.json metrics.jsonl model.safetensors config.json tokenizer.json checkpoint-4; do
+    refused "prometheus_file: ./made/$name is a file of the run's own, in --output" \
+        --prometheus-file "./made/$name"
+done
+refused "trace: $PWD/made/summary.json is a file of the run's own, in --output" \
+    --trace "$PWD/made/summary.json"
+refused "trace: ./x is the file of prometheus_file" --prometheus-file x --trace ./x
+
+# --- its own kind is replaced, in the output as well ---
+: >a.prom
+for run in one two; do
+    train_llama 0 $run 1 --prometheus-file a.prom --trace t.json
+done
+grep -q '^sifr_step{run="two"} 3' a.prom || fail "$(cat a.prom)"
+grep -q '^-*  *Flops Profiler' flops.txt || fail "$(cat flops.txt)"
+train_llama 2 three 1 --prometheus-file t.json
+train_llama 2 three 1 --trace a.prom
+train_llama 0 three 1 --trace three/trace.json --prometheus-file three/run.prom
+[ -s three/trace.json ] && [ -s three/run.prom ] || fail "$(ls three)"
+train_llama 0 three 1 --resume --trace three/trace.json --prometheus-file three/run.prom
+
+# --- a run that is refused later leaves the profile of an earlier one ---
+cp flops.txt kept
+train_llama 2 four 1 --prometheus-file nowhere/a.prom
+cmp flops.txt kept || fail "the earlier profile is gone"
