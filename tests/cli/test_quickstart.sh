@@ -82,6 +82,13 @@ start disk large text.txt text --seq-length 16 --host-memory 48MiB
 holds disk.json '"nvme_path": "disk-offload"'
 says ' on disk; predicted '
 runs disk
+# A default hangs on another key here: overlap_comm is on at stage 3, where the plan says no.
+for memory in 22GiB 24GiB; do
+    rm -rf stage3*
+    start stage3 model chats.jsonl rows --ranks 1000 --host-memory $memory
+    ! grep -q '"stage": 3' stage3.json || grep -q '"overlap_comm": ' stage3.json ||
+        fail "the config says less than the plan: $(cat stage3.json)"
+done
 rm -rf none-offload
 expect 3 sifr quickstart --model large --data text.txt --host-memory 6MiB --output none.json </dev/null
 complains 'nothing fits: a rank may take '

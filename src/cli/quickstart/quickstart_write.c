@@ -36,9 +36,18 @@ static const quickstart_note known[] = {
     {"sifr.offload_activations", "where results of the forward pass lie: the plan's choice"},
 };
 
+/* Keys at their default in a blank config, but not in this one: a default may hang on other keys.
+ */
+enum { FORCED = 32 };
+typedef struct forced_keys {
+    char path[FORCED][PATH];
+    int count;
+} forced_keys;
+
 typedef struct config_writer {
     FILE *to;
     const quickstart_choice *choice;
+    const forced_keys *forced;
     bool first; /* of its object */
 } config_writer;
 
@@ -81,9 +90,11 @@ static void write_comment(FILE *to, const char *text, int indent) {
     if (column) fputc('\n', to);
 }
 
-static bool is_always_told(const char *path) {
+static bool is_always_told(const config_writer *writer, const char *path) {
     for (size_t i = 0; i < TOLD; i++)
         if (strcmp(known[i].path, path) == 0) return true;
+    for (int i = 0; i < writer->forced->count; i++)
+        if (strcmp(writer->forced->path[i], path) == 0) return true;
     return false;
 }
 
@@ -94,7 +105,8 @@ static bool is_told(const config_writer *writer, const char *path, const json_t 
     json_t *member;
     char inner[PATH];
     if (!json_is_object(value) || noted(writer->choice, path))
-        return noted(writer->choice, path) || is_always_told(path) || !json_equal(value, blank);
+        return noted(writer->choice, path) || is_always_told(writer, path) ||
+               !json_equal(value, blank);
     json_object_foreach((json_t *)(uintptr_t)value, key, member) {
         snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
         if (is_told(writer, inner, member, json_object_get(blank, key))) return true;
@@ -163,10 +175,11 @@ static sifr_status effective_of(const char *text, int64_t ranks, json_t **out, s
     return status;
 }
 
-static sifr_status make_text(const quickstart_choice *choice, const json_t *effective,
-                             const json_t *blank, const char *head, char **text, size_t *size,
-                             sifr_error *error) {
-    config_writer writer = {.to = open_memstream(text, size), .choice = choice, .first = true};
+static sifr_status make_text(const quickstart_choice *choice, const forced_keys *forced,
+                             const json_t *effective, const json_t *blank, const char *head,
+                             char **text, size_t *size, sifr_error *error) {
+    config_writer writer = {
+        .to = open_memstream(text, size), .choice = choice, .forced = forced, .first = true};
     if (!writer.to) return base_fail_alloc(error, PATH);
     write_comment(writer.to, head, 0);
     fputs("{\n", writer.to);
@@ -176,17 +189,54 @@ static sifr_status make_text(const quickstart_choice *choice, const json_t *effe
     return status;
 }
 
-/* A config that says less than the plan would be another run. */
+/* The first key that is another, in out; false: none is. */
+static bool differs(const json_t *a, const json_t *b, const char *path, char out[PATH]) {
+    const char *key;
+    json_t *value;
+    char inner[PATH];
+    if (json_equal(a, b)) return false;
+    if (json_is_object(a) && json_is_object(b)) {
+        json_object_foreach((json_t *)(uintptr_t)a, key, value) {
+            snprintf(inner, sizeof inner, "%s%s%s", path, *path ? "." : "", key);
+            if (differs(value, json_object_get(b, key), inner, out)) return true;
+        }
+    }
+    snprintf(out, PATH, "%s", path);
+    return true;
+}
+
+/* A config that says less than the plan would be another run. *same: it is not; else a key is
+ * forced. */
 static sifr_status check_same(const char *text, int64_t ranks, const json_t *effective,
-                              sifr_error *error) {
+                              forced_keys *forced, bool *same, sifr_error *error) {
     json_t *again;
+    char key[PATH];
     BASE_TRY(effective_of(text, ranks, &again, error));
-    bool same = json_equal(again, effective);
+    *same = !differs(effective, again, "", key);
     json_decref(again);
-    if (same) return SIFR_OK;
+    if (*same) return SIFR_OK;
+    bool is_forced = forced->count == FORCED;
+    for (int i = 0; i < forced->count; i++) is_forced |= strcmp(forced->path[i], key) == 0;
+    if (!is_forced) memcpy(forced->path[forced->count++], key, sizeof key);
+    if (!is_forced) return SIFR_OK;
     return base_fail(error, SIFR_FAILED,
-                     "the config made is not the one that was planned; this is a bug in sifr, "
-                     "please report it");
+                     "the config made is not the one that was planned (%s); this is a bug in sifr, "
+                     "please report it",
+                     key);
+}
+
+static sifr_status make_whole(const quickstart_choice *choice, const json_t *effective,
+                              const json_t *blank, int64_t ranks, const char *head, char **text,
+                              size_t *size, sifr_error *error) {
+    forced_keys forced = {0};
+    bool same = false;
+    while (!same) {
+        free(*text);
+        *text = NULL;
+        BASE_TRY(make_text(choice, &forced, effective, blank, head, text, size, error));
+        BASE_TRY(check_same(*text, ranks, effective, &forced, &same, error));
+    }
+    return SIFR_OK;
 }
 
 /* What was there may have been edited. */
@@ -221,8 +271,8 @@ sifr_status quickstart_write(const quickstart_choice *choice, const sifr_config 
     sifr_status status;
     BASE_TRY_GOTO(status, read_effective(planned, &effective, error), done);
     BASE_TRY_GOTO(status, effective_of(NULL, ranks, &blank, error), done);
-    BASE_TRY_GOTO(status, make_text(choice, effective, blank, head, &text, &size, error), done);
-    BASE_TRY_GOTO(status, check_same(text, ranks, effective, error), done);
+    BASE_TRY_GOTO(status, make_whole(choice, effective, blank, ranks, head, &text, &size, error),
+                  done);
     BASE_TRY_GOTO(status, put_aside(path, error), done);
     status = base_write_file(path, text, size, error);
 done:
