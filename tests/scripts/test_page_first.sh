@@ -15,3 +15,12 @@ first quickstart
 first fine-tune-on-a-cpu
 first does-it-fit
 first resume-on-other-gpus
+
+# What the last page says stays the same stays so without a word.
+cd resume-on-other-gpus
+rm -r tuned
+"$SIFR" train --config ds.json --ranks 2 >log 2>&1
+rm -r tuned/checkpoint-6
+echo checkpoint-3 >tuned/latest
+"$SIFR" train --config ds.json --resume >log 2>&1
+! grep warning log || fail "the resume of the page is another run: $(grep warning log)"
