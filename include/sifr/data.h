@@ -132,7 +132,8 @@ typedef struct sifr_data_guess {
 } sifr_data_guess;
 
 /* By the names of the config's data and the first row, and the model's config.json; the config's
- * own task counts. Rows of no known form are SIFR_DATA_ROWS, and refused by sifr_chat_rows_open. */
+ * own task counts. Without data it is of the model alone. Rows of no known form are SIFR_DATA_ROWS,
+ * and refused by sifr_chat_rows_open. */
 SIFR_API sifr_status sifr_data_look(sifr_context *context, const sifr_config *config,
                                     sifr_data_guess *out, sifr_error *error) SIFR_MUST_CHECK;
 

@@ -16,8 +16,7 @@ static sifr_status resolve(sifr_config *config, sifr_error *error) {
     BASE_TRY(train_take_base(config, 1, error));
     if (!config->model)
         return base_fail(error, SIFR_USAGE, "--model DIR is needed: a model folder");
-    if (config->data_count) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE, "--data PATH is needed: text, a token store or rows");
+    return SIFR_OK;
 }
 
 static sifr_status look_at_model(const sifr_config *config, sifr_data_guess *out,
@@ -65,21 +64,24 @@ static sifr_status look_at_stream(const sifr_config *config, sifr_data_guess *ou
     return SIFR_OK;
 }
 
-static bool has_labels(const data_records *records, model_task task) {
-    const data_label_columns asked = {0};
+static bool has_labels(const data_records *records, model_task task,
+                       const data_label_columns *asked) {
     data_label_columns found;
-    return data_label_columns_find(records, task, true, &asked, &found, NULL) == SIFR_OK;
+    return data_label_columns_find(records, task, true, asked, &found, NULL) == SIFR_OK;
 }
 
 /* A row that is a text alone may be a label's text; any other form says more than its label does.
  */
-static void name_rows(const data_records *records, const json_t *row, sifr_data_guess *out) {
+static void name_rows(const data_records *records, const json_t *row, const sifr_config *config,
+                      sifr_data_guess *out) {
+    data_label_columns asked = train_config_columns(config);
     const data_form *form = data_form_match(row, DATA_ROW_TYPES);
     bool text = !form || form->type == DATA_ROW_TEXT || !out->decoder;
     out->kind = SIFR_DATA_ROWS;
-    if (text && has_labels(records, MODEL_TOKEN_CLASSES))
+    bool words = !asked.text || json_is_array(json_object_get(row, asked.text));
+    if (text && words && has_labels(records, MODEL_TOKEN_CLASSES, &asked))
         out->kind = SIFR_DATA_TAGS;
-    else if (text && has_labels(records, MODEL_SEQUENCE_CLASSES))
+    else if (text && has_labels(records, MODEL_SEQUENCE_CLASSES, &asked))
         out->kind = SIFR_DATA_LABELS;
     else if (form && form->type == DATA_ROW_PREFERENCE)
         out->kind = SIFR_DATA_PAIRS;
@@ -98,7 +100,7 @@ static sifr_status look_at_rows(const sifr_config *config, sifr_data_guess *out,
     out->bytes = (int64_t)files.bytes;
     BASE_TRY_GOTO(status, data_records_open(files.documents[0].path, &records, error), done);
     BASE_TRY_GOTO(status, data_records_next(records, &row, error), done);
-    name_rows(records, row, out);
+    name_rows(records, row, config, out);
 done:
     json_decref(row);
     data_records_close(records);
@@ -110,6 +112,7 @@ static sifr_status look(sifr_config *config, sifr_data_guess *out, sifr_error *e
     bool rows;
     BASE_TRY(resolve(config, error));
     BASE_TRY(look_at_model(config, out, error));
+    if (!config->data_count) return SIFR_OK;
     BASE_TRY(train_paths_are_rows(config->data, config->data_count, &rows, error));
     return rows ? look_at_rows(config, out, error) : look_at_stream(config, out, error);
 }

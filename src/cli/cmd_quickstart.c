@@ -1,5 +1,6 @@
 /* sifr quickstart: from a model folder and data to a config that fits this machine, and the command
  * that runs it. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,11 +24,11 @@ static const cli_usage usage = {
     "nothing is asked.",
     "sifr quickstart\n"
     "sifr quickstart --model gpt2 --data books/ --output q.json\n"
-    "sifr quickstart --model gpt2 --data chats.jsonl --train lora --host-memory 8GiB --yes"};
+    "sifr quickstart --model gpt2 --data chats.jsonl --chat-template chatml --train lora --yes"};
 
 /* --- options --- */
 
-enum { OPTIONS = 18 };
+enum { OPTIONS = 18 + QUICKSTART_PASSED };
 
 static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTIONS]) {
     const cli_option options[OPTIONS] = {
@@ -50,6 +51,12 @@ static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTION
          &a->epochs, NULL, false},
         {"learning-rate", CLI_TEXT, "X", "learning rate (default: by what is learned)", &a->rate,
          NULL, false},
+        {"chat-template", CLI_TEXT, "FILE",
+         "chat template in place of the model's: a file, or a name (chatml, llama3, ...)",
+         &a->passed[0], NULL, false},
+        {"text-column", CLI_TEXT, "NAME", "column of the texts of labelled rows", &a->passed[1],
+         NULL, false},
+        {"label-column", CLI_TEXT, "NAME", "column of their labels", &a->passed[2], NULL, false},
         {"The machine", CLI_GROUP, NULL, NULL, NULL, NULL, false},
         {"ranks", CLI_COUNT, "N", "processes that share the work, one for each GPU (default: 1)",
          &a->ranks, NULL, false},
@@ -175,33 +182,46 @@ static sifr_status refuse_missing(const quickstart_answers *a, sifr_error *error
 
 /* --- the config before the plan --- */
 
-/* Of a config of its own, so that it can be done again. */
-static sifr_status look(sifr_context *context, const quickstart_answers *a,
-                        quickstart_choice *choice, sifr_error *error) {
+/* At the model and so much of the data; of a config of its own, so that it can be done again. */
+static sifr_status look_at(sifr_context *context, const quickstart_answers *a, size_t data,
+                           quickstart_choice *choice, sifr_error *error) {
     sifr_config_free(choice->config);
     choice->config = NULL;
     BASE_TRY(sifr_config_create(&choice->config, error));
     BASE_TRY(sifr_config_set(choice->config, "model", a->model, error));
-    for (size_t i = 0; i < a->data.count; i++)
+    for (size_t i = 0; i < data; i++)
         BASE_TRY(sifr_config_set(choice->config, "data", a->data.items[i], error));
+    BASE_TRY(quickstart_pass(a, choice->config, error));
     choice->guess.size = sizeof choice->guess;
     return sifr_data_look(context, choice->config, &choice->guess, error);
 }
 
-/* What was asked for is asked for again where it cannot be used. */
+/* What was asked for is asked for again where it cannot be used: the model before the data. */
+static sifr_status ask_model(sifr_context *context, quickstart_answers *a,
+                             quickstart_choice *choice, sifr_error *error) {
+    for (bool asks = a->asks && !a->model;;) {
+        BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
+        if (!a->model || !a->asks) return SIFR_OK;
+        sifr_status status = check_answers(a, error);
+        if (status == SIFR_OK) status = look_at(context, a, 0, choice, error);
+        if (status == SIFR_OK || !asks) return status;
+        say_reason(error->message);
+        a->model = NULL;
+    }
+}
+
 static sifr_status ask_inputs(sifr_context *context, quickstart_answers *a,
                               quickstart_choice *choice, sifr_error *error) {
-    bool model = a->asks && !a->model, data = a->asks && !a->data.count;
+    bool asks = a->asks && !a->data.count;
+    BASE_TRY(ask_model(context, a, choice, error));
     for (;;) {
-        BASE_TRY(ask_text(a, "Model folder", NULL, &a->model, error));
         BASE_TRY(ask_data(a, error));
         BASE_TRY(refuse_missing(a, error));
         sifr_status status = check_answers(a, error);
-        if (status == SIFR_OK) status = look(context, a, choice, error);
-        if (status == SIFR_OK || !(model || data)) return status;
+        if (status == SIFR_OK) status = look_at(context, a, a->data.count, choice, error);
+        if (status == SIFR_OK || !asks) return status;
         say_reason(error->message);
-        if (model) a->model = NULL;
-        if (data) cli_list_free(&a->data);
+        cli_list_free(&a->data);
     }
 }
 
@@ -256,11 +276,17 @@ static sifr_status plan_with_disk(sifr_context *context, quickstart_answers *a,
     return status;
 }
 
+/* The run's own folder has too little room, which another folder does not help. */
+static bool is_of_output(const sifr_error *error) {
+    static const char begin[] = "disk: ";
+    return strncmp(error->message, begin, sizeof begin - 1) == 0;
+}
+
 static sifr_status plan(sifr_context *context, quickstart_answers *a,
                         const quickstart_choice *choice, sifr_config **planned,
                         sifr_plan_figures *figures, sifr_error *error) {
     sifr_status status = plan_fit(context, a, NULL, choice, planned, figures, error);
-    if (status == SIFR_NO_MEMORY)
+    if (status == SIFR_NO_MEMORY && !is_of_output(error))
         status = plan_with_disk(context, a, choice, planned, figures, error);
     if (status != SIFR_NO_MEMORY || strcmp(a->train, "lora") == 0 || !choice->guess.decoder)
         return status;
@@ -311,10 +337,12 @@ static const char *format_time(double seconds, char out[32]) {
 static void plan_text(const quickstart_choice *choice, const sifr_plan_figures *f, char *out,
                       size_t size) {
     char need[32], may[32], disk[32], time[32], whole[96] = "", beside_it[64] = "", host[64] = "";
+    char counted[80];
     double steps = (double)choice->sequences / (double)choice->batch * choice->epochs;
     if (choice->counted)
-        snprintf(whole, sizeof whole, ", in all %s for %.0f steps",
-                 format_time(steps * f->step_seconds, time), steps < 1 ? 1 : steps);
+        snprintf(whole, sizeof whole, ", in all %s for %s",
+                 format_time(steps * f->step_seconds, time),
+                 base_format_counted(steps < 1 ? 1 : llround(fmin(steps, 1e18)), "step", counted));
     if (f->host_bytes)
         snprintf(host, sizeof host, ", %s of the host's memory",
                  base_format_bytes((uint64_t)f->host_bytes, disk));
@@ -360,9 +388,20 @@ static sifr_status write_it(const quickstart_answers *a, const quickstart_choice
 
 /* --- the command --- */
 
+/* A warning comes of the look at the data, and of each plan. */
+typedef struct told_warnings {
+    char line[8][SIFR_ERROR_LENGTH];
+    int count;
+} told_warnings;
+
 static void log_warning(void *user, sifr_log_level level, const char *line) {
-    (void)user;
-    if (level >= SIFR_LOG_WARNING) fprintf(stderr, "sifr quickstart: warning: %s\n", line);
+    told_warnings *told = user;
+    if (level < SIFR_LOG_WARNING) return;
+    for (int i = 0; i < told->count; i++)
+        if (strcmp(told->line[i], line) == 0) return;
+    if (told->count < (int)(sizeof told->line / sizeof *told->line))
+        snprintf(told->line[told->count++], sizeof *told->line, "%s", line);
+    fprintf(stderr, "sifr quickstart: warning: %s\n", line);
 }
 
 static sifr_status quickstart_with(sifr_context *context, quickstart_answers *a,
@@ -378,7 +417,9 @@ static sifr_status quickstart_with(sifr_context *context, quickstart_answers *a,
 }
 
 static int quickstart(quickstart_answers *a) {
-    const sifr_context_options options = {.size = sizeof options, .log = {.write = log_warning}};
+    told_warnings told = {.count = 0};
+    const sifr_context_options options = {.size = sizeof options,
+                                          .log = {.write = log_warning, .user = &told}};
     sifr_context *context = NULL;
     quickstart_choice choice = {0};
     sifr_error error = {0};

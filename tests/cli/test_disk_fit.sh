@@ -187,3 +187,17 @@ with sifr.save_total_limit 1\$"
         --output disk/out
     train 0 disk/out $n
 done
+
+# `sifr plan --fit` and `sifr quickstart` name the output's folder: no settings of a step help there.
+clear_disk
+config "$in_memory" ', "output": "disk/out"'
+size 20k
+full='disk/out: a checkpoint takes .*, and 20.0 KiB are free; free some, or give an output on a larger disk'
+code=0
+"$SIFR" plan --config ds.json --model llama --fit >plan 2>err || code=$?
+[ $code = 3 ] && grep -qE "disk: $full" err || fail "plan --fit: exit code $code"
+code=0
+"$SIFR" quickstart --model llama --data text --run disk/out --output q.json >plan 2>err </dev/null ||
+    code=$?
+[ $code = 3 ] && grep -qE "^sifr quickstart: disk: $full" err || fail "quickstart: exit code $code"
+[ ! -e q.json ] && [ ! -e q-offload ] || fail "quickstart left a config, or a folder"

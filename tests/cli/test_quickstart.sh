@@ -74,6 +74,19 @@ says 'rows.json was there: it is kept as rows.json.old-2'
 cmp first rows.json.old && sed '$d' rows.json.old-2 | cmp - second || fail "an earlier config is lost"
 holds rows.json '"output": "rows-run-2"'
 
+# What a folder or a file lacks is an option, as of `sifr train`; a warning comes once.
+cp -r model bare && rm bare/chat_template.jinja
+expect 2 sifr quickstart --model bare --data chats.jsonl --output named.json </dev/null
+complains 'or give --chat-template: a file, or a name (chatml, llama3, ...)'
+start named bare chats.jsonl rows --chat-template chatml && runs named
+grep -q im_start named-run/chat_template.jinja || fail "no template: $(ls named-run)"
+sed 's/text,label/said,mood/' labels.csv >other.csv
+start columns model other.csv labels --text-column said --label-column mood && runs columns
+start one model chats.jsonl rows --seq-length 4096 --num-train-epochs 0.17
+says ' for 1 step'
+! grep -q ' 1 steps' out one.json || fail "not one: $(cat out)"
+[ "$(grep -c 'seq_length 4096 is more than the 2048 tokens' err)" = 1 ] || fail "said twice: $(cat err)"
+
 # --- a model that does not fit in memory: its state goes to a disk, in a folder that is made ---
 sed 's/"hidden_size": 64/"hidden_size": 256/; s/"intermediate_size": 160/"intermediate_size": 640/
      s/"num_hidden_layers": 2/"num_hidden_layers": 6/' tiny.json >large.json
@@ -118,10 +131,12 @@ while True:
 print(seen)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 P
-expect 0 python3 ask.py '|nowhere|chats.jsonl|model|chats.jsonl||lora|one|0|1|1GiB|asked.json' \
+expect 0 python3 ask.py '|nowhere|model|nothing|chats.jsonl||lora|one|0|1|1GiB|asked.json' \
     "$SIFR" quickstart
 says 'This has no default: give one, or Ctrl-C to end.'
 says 'nowhere: no such file or folder'
+says 'nothing: '
+[ "$(grep -c 'Model folder: ' out)" = 3 ] || fail "the model is asked again for the data: $(cat out)"
 says 'ranks: '
 says 'give 1 or more'
 says 'What is learned: text, rows, preferences, labels or tags [rows]: '
@@ -165,6 +180,11 @@ refused 2 '--learn rows: the rows have a chosen and a rejected answer' --model m
 for option in --seq-length --ranks --ranks-per-host --host-memory --device-memory; do
     refused 2 "$option 0: give 1 or more, or leave it out for the default" --model model --data text.txt $option 0
 done
+refused 2 '--learning-rate 0: nothing would be learned' --model model --data text.txt --learning-rate 0
+refused 2 '--num-train-epochs 1e9: give at most 100000' --model model --data text.txt --num-train-epochs 1e9
+expect 2 sifr quickstart --model model --data text.txt --num-train-epochs -1 </dev/null
+complains 'must be a number > 0 or "auto", not -1'
+! grep -q 'its default is' err || fail "the config's default is another: $(cat err)"
 # A folder for the run that `sifr train` would refuse.
 mkdir -p full empty locked
 touch full/mine file

@@ -46,11 +46,23 @@ static const char *settings_text(const plan_settings *s, char *out, size_t size)
     return out;
 }
 
+/* All of it fits but what the run saves: no change of the step helps. */
+static bool is_of_output(const api_plan_report *r, const plan_outcome *o,
+                         const plan_search *search) {
+    bool on_disk = !search->disk_bytes || o->nvme_bytes <= search->disk_bytes;
+    bool on_host = !search->host_room_bytes || o->host_bytes <= search->host_room_bytes;
+    return plan_needed_bytes(o) <= search->room_bytes && on_disk && on_host &&
+           !plan_fits_output(&search->output, r->model, &o->settings, o->nvme_bytes);
+}
+
 static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
     char text[192], need[32], capacity[32], shorter[96] = "";
     char disk[API_PLAN_DISK_LENGTH] = "", on_disk[API_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
+    if (least->possible && is_of_output(r, least, search))
+        return train_disk_check(&r->disk, &search->output, r->model, &least->settings,
+                                least->nvme_bytes, error);
     if (least->possible)
         BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
                               least->settings.step.seq_length - 1, &longest, error));

@@ -18,10 +18,14 @@ typedef struct quickstart_kept {
     char text[];
 } quickstart_kept;
 
+/* Template and columns, as flags of `sifr train`. */
+enum { QUICKSTART_PASSED = 3 };
+
 /* As flags, or asked for. NULL and 0: not given. */
 typedef struct quickstart_answers {
     const char *model, *learn, *train, *device, *machine, *nvme, *output, *run;
     const char *epochs, *rate;
+    const char *passed[QUICKSTART_PASSED]; /* keys that go into the config as they are */
     cli_list data;
     int64_t ranks, ranks_per_host, device_memory, host_memory, length;
     bool asks; /* there is a person to ask */
@@ -80,6 +84,10 @@ sifr_status quickstart_check_words(const quickstart_answers *answers,
  * size once, so that what is wrong with them is said now. */
 sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *answers,
                               quickstart_choice *choice, sifr_error *error) SIFR_MUST_CHECK;
+
+/* Sets the keys of answers->passed. */
+sifr_status quickstart_pass(const quickstart_answers *answers, sifr_config *config,
+                            sifr_error *error) SIFR_MUST_CHECK;
 
 /* Sets a key, and says why. */
 sifr_status quickstart_put(quickstart_choice *choice, const char *path, const char *value,

@@ -45,6 +45,16 @@ sifr_status quickstart_put(quickstart_choice *choice, const char *path, const ch
     return SIFR_OK;
 }
 
+sifr_status quickstart_pass(const quickstart_answers *answers, sifr_config *config,
+                            sifr_error *error) {
+    static const char *const paths[QUICKSTART_PASSED] = {"sifr.chat_template", "sifr.text_column",
+                                                         "sifr.label_column"};
+    for (int i = 0; i < QUICKSTART_PASSED; i++)
+        if (answers->passed[i])
+            BASE_TRY(sifr_config_set(config, paths[i], answers->passed[i], error));
+    return SIFR_OK;
+}
+
 static sifr_status put_number(quickstart_choice *choice, const char *path, int64_t value,
                               const char *why, sifr_error *error) {
     char text[32];
@@ -244,6 +254,20 @@ static sifr_status put_run(const quickstart_answers *answers, quickstart_choice 
     return quickstart_put(choice, "sifr.device", answers->device, error, "as asked for");
 }
 
+/* What a config may have, but teaches nothing, or never ends. */
+static sifr_status check_numbers(const quickstart_answers *answers, sifr_error *error) {
+    enum { MOST_EPOCHS = 100000 };
+    double rate = answers->rate ? strtod(answers->rate, NULL) : 1;
+    double epochs = answers->epochs ? strtod(answers->epochs, NULL) : 1;
+    if (!(rate > 0) && strcmp(answers->rate, "auto") != 0)
+        return base_fail(error, SIFR_USAGE,
+                         "--learning-rate %s: nothing would be learned; give more than 0",
+                         answers->rate);
+    if (epochs <= MOST_EPOCHS) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE, "--num-train-epochs %s: give at most %d", answers->epochs,
+                     (int)MOST_EPOCHS);
+}
+
 sifr_status quickstart_check_words(const quickstart_answers *answers, sifr_error *error) {
     const char *const keys[][2] = {{"sifr.num_train_epochs", answers->epochs},
                                    {"optimizer.params.lr", answers->rate},
@@ -256,7 +280,10 @@ sifr_status quickstart_check_words(const quickstart_answers *answers, sifr_error
     sifr_status status = SIFR_OK;
     for (size_t i = 0; status == SIFR_OK && i < sizeof keys / sizeof *keys; i++)
         if (keys[i][1]) status = sifr_config_set(tried.config, keys[i][0], keys[i][1], error);
+    if (status == SIFR_OK) status = check_numbers(answers, error);
     sifr_config_free(tried.config);
+    char *own = error && status != SIFR_OK ? strstr(error->message, "; its default is ") : NULL;
+    if (own) *own = '\0'; /* of the config, and not of quickstart */
     return status;
 }
 

@@ -126,7 +126,8 @@ static sifr_status check_template(const data_chat_encoder *e, const data_row_pla
     return base_fail(error, SIFR_USAGE,
                      "%s: rows of messages need the chat template of the model, and its folder "
                      "has none (chat_template.jinja, or \"chat_template\" in "
-                     "tokenizer_config.json); put the template of its chat version there",
+                     "tokenizer_config.json); put the template of its chat version there, or give "
+                     "--chat-template: a file, or a name (chatml, llama3, ...)",
                      place->file);
 }
 
