@@ -139,3 +139,24 @@ for head in '' '{}' '{"run": "0123"}' '{"run": "../../../../../../../../../../..
     push 1 hostile --to $uri
     said 'spool.jsonl: the first line names no run'
 done
+
+# --- a server that does not answer when the run has ended: said, and the first Ctrl-C ends the wait ---
+serve quiet
+echo slow >quiet/mood
+began=$SECONDS
+MLFLOW_TRACKING_URI=$uri "$SIFR" train --config ds.json --model llama --data text --output waits \
+    --threads 1 >out 2>err &
+run=$!
+servers="$servers $run"
+until_it grep -q '^mlflow: sending what is left, for at most 30 s; Ctrl-C ends it;' out
+kill -INT $run
+code=0
+wait $run || code=$?
+[ $code = 0 ] || fail "exit code $code: $(cat err)"
+[ $((SECONDS - began)) -lt 25 ] || fail "waited for $((SECONDS - began)) s"
+said '^done: 6 steps'
+said '^model: waits'
+said 'bytes of waits/spool.jsonl are not sent: .*stopped before its answer; `sifr log push waits` sends them'
+rm quiet/mood
+push 0 waits --to $uri
+check quiet 'len(m("loss")) == 3 and r["states"][-1] == "FINISHED"'

@@ -30,7 +30,7 @@ typedef struct mlflow {
     pthread_t thread;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
-    bool started, ends;
+    bool started, ends, done;
     int64_t written;    /* bytes of the spool */
     int64_t sent;       /* of these */
     bool away;          /* the last try has failed */
@@ -118,6 +118,8 @@ static void *run(void *sink) {
         pthread_mutex_lock(&m->lock);
         if (!last) wait_for(m, pause);
     }
+    m->done = true;
+    pthread_cond_signal(&m->changed);
     pthread_mutex_unlock(&m->lock);
     return NULL;
 }
@@ -211,6 +213,29 @@ static void tell_end(mlflow *m) {
              base_format_counted(counts->refused, "value", refused), counts->refusal.message);
 }
 
+/* Looks at the signals meanwhile: the first one ends the sending, and not the program, which still
+ * has its last lines to say. With the lock. */
+static void wait_for_end(mlflow *m, train_http *http) {
+    static const double looks = 0.1, word_after = 1;
+    const train_host *host = m->settings->host;
+    double began = base_seconds();
+    bool stopped = train_stopped(host), said = false;
+    while (!m->done) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)(looks * 1e9);
+        if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+        pthread_cond_timedwait(&m->changed, &m->lock, &until);
+        if (!stopped && train_stopped(host)) train_http_stop(http);
+        if (m->done || said || base_seconds() < began + word_after) continue;
+        said = true;
+        train_say(host,
+                  "mlflow: sending what is left, for at most %.0f s%s; what is not sent stays for "
+                  "`sifr log push`",
+                  patience, stopped ? "" : "; Ctrl-C ends it");
+    }
+}
+
 static void finish(void *sink) {
     mlflow *m = sink;
     sifr_error error = {0};
@@ -222,8 +247,9 @@ static void finish(void *sink) {
     if (status != SIFR_OK) tell(m, "mlflow: %.900s", error.message);
     m->ends = true;
     pthread_cond_signal(&m->changed);
-    if (m->push)
-        train_http_until(train_mlflow_http(train_push_server(m->push)), base_seconds() + patience);
+    train_http *http = m->push ? train_mlflow_http(train_push_server(m->push)) : NULL;
+    if (http) train_http_until(http, base_seconds() + patience);
+    if (m->started) wait_for_end(m, http);
     pthread_mutex_unlock(&m->lock);
     if (m->started) pthread_join(m->thread, NULL);
     m->started = false;

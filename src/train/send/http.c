@@ -29,6 +29,7 @@ struct train_http {
     train_http_login login;   /* its texts are copies */
     char *files[2];
     _Atomic double until; /* 0: no end */
+    atomic_bool stops;
     bool uploads;
     char *reply;
     size_t used, capacity;
@@ -175,6 +176,10 @@ void train_http_until(train_http *h, double seconds) {
     atomic_store(&h->until, seconds);
 }
 
+void train_http_stop(train_http *h) {
+    atomic_store(&h->stops, true);
+}
+
 /* --- requests --- */
 
 static size_t take_reply(char *bytes, size_t size, size_t count, void *user) {
@@ -196,7 +201,7 @@ static int look_at_time(void *user, int64_t a, int64_t b, int64_t c, int64_t d) 
     train_http *h = user;
     double until = atomic_load(&h->until);
     (void)a, (void)b, (void)c, (void)d;
-    return until > 0 && base_seconds() > until && !h->uploads;
+    return atomic_load(&h->stops) || (until > 0 && base_seconds() > until && !h->uploads);
 }
 
 /* What all requests have. An easy handle keeps the connection from one to the next. */
@@ -225,6 +230,10 @@ static void prepare(train_http *h, const char *url) {
     if (h->login.insecure) set(h->easy, TRAIN_CURL_CHECK_HOST, 0L);
 }
 
+static sifr_status fail_stopped(const train_http *h, sifr_error *error) {
+    return base_fail(error, SIFR_FAILED, "%s: stopped before its answer", h->base);
+}
+
 static sifr_status perform(train_http *h, train_http_reply *out, sifr_error *error) {
     long status = 0;
     int code = h->curl.easy_perform(h->easy);
@@ -232,6 +241,7 @@ static sifr_status perform(train_http *h, train_http_reply *out, sifr_error *err
     if (code == TRAIN_CURL_WRITE_FAILED)
         return base_fail(error, SIFR_FAILED, "%s: the answer has more than %d bytes", h->base,
                          REPLY_BYTES);
+    if (code == TRAIN_CURL_STOPPED && atomic_load(&h->stops)) return fail_stopped(h, error);
     if (code == TRAIN_CURL_STOPPED || code == TRAIN_CURL_TIMED_OUT)
         return base_fail(error, SIFR_FAILED, "%s: no answer in time", h->base);
     if (code != 0) {
@@ -255,6 +265,7 @@ static sifr_status address(const train_http *h, const char *path, char url[2 * A
 /* Also after its last time nothing is begun. */
 static sifr_status check_time(const train_http *h, sifr_error *error) {
     double until = atomic_load(&h->until);
+    if (atomic_load(&h->stops)) return fail_stopped(h, error);
     if (until <= 0 || base_seconds() < until) return SIFR_OK;
     return base_fail(error, SIFR_FAILED, "%s: no answer in time", h->base);
 }
@@ -278,6 +289,7 @@ sifr_status train_http_call(train_http *h, const char *path, const char *json,
 sifr_status train_http_put(train_http *h, const char *path, int file, size_t bytes,
                            train_http_reply *out, sifr_error *error) {
     char url[2 * ADDRESS_BYTES];
+    if (atomic_load(&h->stops)) return fail_stopped(h, error);
     BASE_TRY(address(h, path, url, error));
     if (lseek(file, 0, SEEK_SET) != 0) return base_fail(error, SIFR_FAILED, "cannot read the file");
     prepare(h, url);

@@ -49,6 +49,9 @@ sifr_status train_http_put(train_http *http, const char *path, int file, size_t 
  * alone goes on while it moves. */
 void train_http_until(train_http *http, double seconds);
 
+/* From any thread: what is under way ends, also an upload, and nothing is begun any more. */
+void train_http_stop(train_http *http);
+
 /* Writes text that a server sent, in one line that can be shown: no control characters, and in
  * place of what the login has, "***". */
 void train_http_tame(const train_http *http, const char *text, char *out, size_t size);
