@@ -14,10 +14,11 @@ typedef struct base_suffix {
     double factor;
 } base_suffix;
 
-/* The leading number, times the factor of its suffix. */
+/* The leading number, times the factor of its suffix, in whole ones: 21.4 GiB are no whole bytes,
+ * and `rounds` them down; a count is exact. */
 static sifr_status base_parse_scaled(const char *text, const base_suffix *suffixes, size_t count,
-                                     const char *what, const char *example, int64_t *out,
-                                     sifr_error *error) {
+                                     bool rounds, const char *what, const char *example,
+                                     int64_t *out, sifr_error *error) {
     char *end;
     bool plain = isdigit((unsigned char)text[0]) || text[0] == '.';
     double number = plain ? strtod(text, &end) : NAN;
@@ -27,6 +28,7 @@ static sifr_status base_parse_scaled(const char *text, const base_suffix *suffix
         if (strcasecmp(end, suffixes[i].name) == 0) factor = suffixes[i].factor;
     }
     double value = number * factor;
+    if (rounds && factor > 1) value = floor(value);
     if (!(value >= 0) || value > 0x1p62 || value != floor(value)) {
         return base_fail(error, SIFR_USAGE, "%s: '%.60s' is not a number like %s", what, text,
                          example);
@@ -47,7 +49,7 @@ sifr_status base_parse_count(const char *text, const char *what, int64_t *out, s
             return SIFR_OK;
         }
     }
-    return base_parse_scaled(text, suffixes, sizeof suffixes / sizeof *suffixes, what,
+    return base_parse_scaled(text, suffixes, sizeof suffixes / sizeof *suffixes, false, what,
                              "4096, 4k or 1e9", out, error);
 }
 
@@ -56,7 +58,7 @@ sifr_status base_parse_bytes(const char *text, const char *what, int64_t *out, s
         {"B", 1},        {"K", 0x1p10},   {"M", 0x1p20},   {"G", 0x1p30},   {"T", 0x1p40},
         {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}, {"KB", 1e3},
         {"MB", 1e6},     {"GB", 1e9},     {"TB", 1e12}};
-    return base_parse_scaled(text, suffixes, sizeof suffixes / sizeof *suffixes, what,
+    return base_parse_scaled(text, suffixes, sizeof suffixes / sizeof *suffixes, true, what,
                              "24GiB, 1.5GB or 4096", out, error);
 }
 

@@ -13,7 +13,7 @@ sifr_status base_parse_count(const char *text, const char *what, int64_t *out,
                              sifr_error *error) SIFR_MUST_CHECK;
 
 /* Parses bytes: "24GiB", "1.5GB", "4096", "16M". KiB MiB GiB TiB are powers of 1024, KB MB GB TB of
- * 1000; a bare K M G T is a power of 1024. */
+ * 1000; a bare K M G T is a power of 1024. With a unit a part of a byte is left out. */
 sifr_status base_parse_bytes(const char *text, const char *what, int64_t *out,
                              sifr_error *error) SIFR_MUST_CHECK;
 

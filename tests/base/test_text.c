@@ -33,6 +33,11 @@ static void sizes(void **state) {
     assert_int_equal(n, 1500000000);
     assert_int_equal(base_parse_bytes("16M", "n", &n, NULL), SIFR_OK);
     assert_int_equal(n, 16 << 20);
+    assert_int_equal(base_parse_bytes("21.4GiB", "n", &n, NULL), SIFR_OK);
+    assert_int_equal(n, 22978075033);
+    assert_int_equal(base_parse_bytes("1.5", "n", &n, NULL), SIFR_USAGE);
+    assert_int_equal(base_parse_bytes("1.5B", "n", &n, NULL), SIFR_USAGE);
+    assert_int_equal(base_parse_count("1.0001k", "n", &n, NULL), SIFR_USAGE);
     assert_int_equal(base_parse_bytes("16X", "n", &n, NULL), SIFR_USAGE);
 }
 
