@@ -26,8 +26,10 @@ static sifr_status send_aside(train_push *push, sifr_error *error) {
     int failed = base_thread_start(&thread, send_all, &work);
     if (failed) return base_fail_errno(error, failed, "cannot start the thread that sends");
     pthread_join(thread, NULL);
-    return work.status == SIFR_OK ? SIFR_OK
-                                  : base_fail(error, work.status, "%s", work.error.message);
+    if (work.status == SIFR_OK) return SIFR_OK;
+    return base_fail(error, work.status,
+                     "%s; the spool keeps all, and the same command goes on where this one stopped",
+                     work.error.message);
 }
 
 static void say(const sifr_log *log, const char *run, const train_pushed *counts) {

@@ -8,9 +8,9 @@
 
 #include "base/errors.h"
 #include "base/file.h"
+#include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "cli/quote.h"
 #include "cli/train_flags.h"
 #include "sifr/plan.h"
 
@@ -209,10 +209,10 @@ static void say_command(FILE *to, const plan_command *command, const sifr_plan *
     const char *path = command->output;
     int64_t ranks = command->world_size;
     sifr_plan_figures figures = {.size = sizeof figures};
-    char output[BASE_PATH_LENGTH], quoted[CLI_QUOTED];
+    char output[BASE_PATH_LENGTH], quoted[BASE_QUOTED];
     sifr_plan_get(plan, &figures);
     fprintf(to, "%-12s %s: run it with\n%-12s sifr train --config ", "config", path, "");
-    fputs(cli_quote(path, quoted, sizeof quoted), to);
+    fputs(base_quote(path, quoted, sizeof quoted), to);
     if (ranks > 1) fprintf(to, " --ranks %lld", (long long)ranks);
     if (ranks > 1 && figures.ranks_per_host > 0 && figures.ranks_per_host < ranks)
         fputs(" --hostfile HOSTS", to);
@@ -223,7 +223,7 @@ static void say_command(FILE *to, const plan_command *command, const sifr_plan *
         bool json = length > 5 && strcmp(path + length - 5, ".json") == 0;
         snprintf(output, sizeof output, "%.*s-run", (int)(json ? length - 5 : length), path);
         fputs(" --output ", to);
-        fputs(cli_quote(output, quoted, sizeof quoted), to);
+        fputs(base_quote(output, quoted, sizeof quoted), to);
     }
     fputc('\n', to);
 }

@@ -6,12 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/quote.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/launch/launch_choice.h"
 #include "cli/options.h"
 #include "cli/quickstart/quickstart.h"
-#include "cli/quote.h"
 #include "sifr/context.h"
 
 static const char name[] = "quickstart";
@@ -357,19 +357,19 @@ static void plan_text(const quickstart_choice *choice, const sifr_plan_figures *
 }
 
 static void command_text(const quickstart_answers *a, char *out, size_t size) {
-    char ranks[48] = "", quoted[CLI_QUOTED];
+    char ranks[48] = "", quoted[BASE_QUOTED];
     bool hosts = a->ranks_per_host && a->ranks_per_host < a->ranks;
     if (a->ranks > 1)
         snprintf(ranks, sizeof ranks, " --ranks %lld%s", (long long)a->ranks,
                  hosts ? " --hostfile HOSTS" : "");
-    snprintf(out, size, "sifr train --config %s%s", cli_quote(a->output, quoted, sizeof quoted),
+    snprintf(out, size, "sifr train --config %s%s", base_quote(a->output, quoted, sizeof quoted),
              ranks);
 }
 
 static sifr_status write_it(const quickstart_answers *a, const quickstart_choice *choice,
                             const sifr_config *planned, const sifr_plan_figures *figures,
                             sifr_error *error) {
-    char says[320], command[CLI_QUOTED + 96], head[CLI_QUOTED + 768], shown[QUICKSTART_SHOWN];
+    char says[320], command[BASE_QUOTED + 96], head[BASE_QUOTED + 768], shown[QUICKSTART_SHOWN];
     plan_text(choice, figures, says, sizeof says);
     command_text(a, command, sizeof command);
     snprintf(head, sizeof head,

@@ -12,6 +12,7 @@ wrong() { # MOOD WORDS
     push 1 run --to $uri
     [ "$(wc -l <err)" = 1 ] && [ "$(wc -c <err)" -lt 900 ] || fail "$1: $(cat err)"
     said "^sifr log push: $uri: $2"
+    said 'the spool keeps all, and the same command goes on where this one stopped$'
     ! grep -q "$(printf '\033')" err || fail "$1: $(cat -v err)"
 }
 wrong huge 'the answer has more than 1048576 bytes'
@@ -94,6 +95,10 @@ MLFLOW_TRACKING_USERNAME=me MLFLOW_TRACKING_PASSWORD='s3cr3t @of' push 0 by-toke
 push 0 run --to "http://me:s3cr3t%20%40of@${uri#http://}"
 check basic 'len(k["runs"]) == 2'
 push 2 run --to "ftp://me:s3cr3t@host/"
+MLFLOW_TRACKING_USERNAME=me push 2 run --to $uri
+said 'MLFLOW_TRACKING_USERNAME is set without MLFLOW_TRACKING_PASSWORD; set both, or none'
+MLFLOW_TRACKING_URI=$uri MLFLOW_TRACKING_PASSWORD=s3cr3t train_llama 2 refused 1
+said 'MLFLOW_TRACKING_PASSWORD is set without MLFLOW_TRACKING_USERNAME'
 ! grep -rl s3cr3t by-token run out err || fail "a password is kept or shown"
 
 # --- numbers that JSON has not, keys that the server has not, batches; spools that are no run's ---
@@ -139,6 +144,21 @@ for head in '' '{}' '{"run": "0123"}' '{"run": "../../../../../../../../../../..
     push 1 hostile --to $uri
     said 'spool.jsonl: the first line names no run'
 done
+
+# --- another experiment than the one where the run is; a command that a shell takes as it is ---
+serve elsewhere
+push 0 run --to $uri
+MLFLOW_EXPERIMENT_NAME=Default MLFLOW_EXPERIMENT_ID=0 push 0 run --to $uri
+for other in NAME=other ID=7; do
+    env MLFLOW_EXPERIMENT_$other "$SIFR" log push run --to $uri >out 2>err && fail "$other: pushed"
+    said "the run is there in experiment 0, which is not the one that MLFLOW_EXPERIMENT_${other%=*} names"
+done
+check elsewhere 'list(k["experiments"]) == ["0"] and len(k["runs"]) == 1'
+rm run/spool.sent.json
+MLFLOW_EXPERIMENT_NAME=other push 0 run --to $uri
+check elsewhere 'len(k["experiments"]) == 2 and len(k["runs"]) == 2'
+train_llama 0 'a "b' 1
+said "which .sifr log push 'a \"b' --to URI. sends later"
 
 # --- a server that does not answer when the run has ended: said, and the first Ctrl-C ends the wait ---
 serve quiet

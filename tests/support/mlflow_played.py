@@ -52,7 +52,8 @@ def run_of(body):
 
 
 def shown(run):
-    return {"info": {key: run[key] for key in ("run_id", "artifact_uri", "lifecycle_stage")},
+    return {"info": {key: run[key] for key in ("run_id", "experiment_id", "artifact_uri",
+                                             "lifecycle_stage")},
             "data": {"tags": [{"key": k, "value": v} for k, v in run["tags"].items()]}}
 
 

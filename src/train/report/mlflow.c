@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/heap.h"
+#include "base/quote.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "checkpoint/output.h"
@@ -200,13 +201,14 @@ static const char *end_of(const mlflow *m) {
 static void tell_end(mlflow *m) {
     const train_pushed *counts = m->push ? train_push_counts(m->push) : NULL;
     const char *uri = getenv("MLFLOW_TRACKING_URI");
-    char refused[80];
+    char refused[80], quoted[BASE_QUOTED];
     if (m->sent < m->written)
         tell(m,
              "mlflow: %lld of %lld bytes of %.200s/" TRAIN_SPOOL
-             " are not sent%s%.500s; `sifr log push %.200s%s` sends them",
+             " are not sent%s%.400s; `sifr log push %.300s%s` sends them",
              (long long)(m->written - m->sent), (long long)m->written, m->settings->output,
-             m->away ? ": " : "", m->away ? m->trouble.message : "", m->settings->output,
+             m->away ? ": " : "", m->away ? m->trouble.message : "",
+             base_quote(m->settings->output, quoted, sizeof quoted),
              uri && *uri ? "" : " --to URI");
     if (counts && counts->refused)
         tell(m, "mlflow: the server refused %s: %.700s",
@@ -275,6 +277,7 @@ static void close_all(void *sink) {
  * the user's mistake. */
 static sifr_status open_server(mlflow *m, sifr_error *error) {
     sifr_error reason = {0};
+    char quoted[BASE_QUOTED];
     const char *uri = getenv("MLFLOW_TRACKING_URI"), *wanted = getenv("MLFLOW_RUN_ID");
     sifr_status status = train_mlflow_open(NULL, &m->server, &reason);
     if (status == SIFR_OK) return SIFR_OK;
@@ -282,8 +285,9 @@ static sifr_status open_server(mlflow *m, sifr_error *error) {
         return base_fail(error, status, "mlflow: %s", reason.message);
     tell(m,
          "mlflow: %.500s; the run is kept in %.200s/" TRAIN_SPOOL
-         ", which `sifr log push %.200s --to URI` sends later%s",
-         reason.message, m->settings->output, m->settings->output,
+         ", which `sifr log push %.300s --to URI` sends later%s",
+         reason.message, m->settings->output,
+         base_quote(m->settings->output, quoted, sizeof quoted),
          wanted && *wanted ? ", with MLFLOW_RUN_ID set as now" : "");
     return SIFR_OK;
 }

@@ -15,6 +15,7 @@ struct train_mlflow {
     train_http *http;
     char *experiment_name, *experiment_id, *wanted_run; /* of the environment; NULL: none */
     char experiment[ID], run[ID];
+    char at[ID];  /* the experiment of that run, as far as the server says it */
     char tag[ID]; /* sifr.run of the run, as far as it goes */
     char artifacts[PLACE];
 };
@@ -51,6 +52,18 @@ static sifr_status open_all(train_mlflow *m, const char *uri, sifr_error *error)
     return train_http_open(uri, &login, &m->http, error);
 }
 
+/* Half of a login would be none, and the server's refusal would not say why. */
+static sifr_status check_login(const char *uri, sifr_error *error) {
+    bool user = from_environment("MLFLOW_TRACKING_USERNAME"),
+         password = from_environment("MLFLOW_TRACKING_PASSWORD");
+    if (user == password || from_environment("MLFLOW_TRACKING_TOKEN") || strchr(uri, '@'))
+        return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "MLFLOW_TRACKING_%s is set without MLFLOW_TRACKING_%s; "
+                     "set both, or none",
+                     user ? "USERNAME" : "PASSWORD", user ? "PASSWORD" : "USERNAME");
+}
+
 /* The address is not shown as given: it may have a password. */
 sifr_status train_mlflow_open(const char *uri, train_mlflow **out, sifr_error *error) {
     train_mlflow *m;
@@ -60,6 +73,7 @@ sifr_status train_mlflow_open(const char *uri, train_mlflow **out, sifr_error *e
     if (!uri)
         return base_fail(error, SIFR_USAGE,
                          "MLFLOW_TRACKING_URI is not set; give the address of MLflow's server");
+    BASE_TRY(check_login(uri, error));
     BASE_TRY(base_alloc(1, sizeof *m, &m, error));
     sifr_status status = open_all(m, uri, &reason);
     if (status == SIFR_OK) {
@@ -284,6 +298,8 @@ static sifr_status take_run(train_mlflow *m, const json_t *run, sifr_error *erro
     if (!is_id(id)) return wrong_answer(m, "run_id", error);
     snprintf(m->run, sizeof m->run, "%s", id);
     snprintf(m->tag, sizeof m->tag, "%.60s", tag_of(run));
+    const char *experiment = json_string_value(json_object_get(info, "experiment_id"));
+    snprintf(m->at, sizeof m->at, "%s", experiment && is_id(experiment) ? experiment : "");
     m->artifacts[0] = '\0';
     if (place && strlen(place) < sizeof m->artifacts)
         snprintf(m->artifacts, sizeof m->artifacts, "%s", place);
@@ -358,11 +374,33 @@ static sifr_status take_wanted(train_mlflow *m, const train_mlflow_run *run, sif
                 error);
 }
 
+/* A run stays in the experiment that it was made in. Nothing is made here. */
+static sifr_status check_experiment(train_mlflow *m, sifr_error *error) {
+    json_t *answer = NULL;
+    bool same = !m->experiment_id || strcmp(m->experiment_id, m->at) == 0;
+    if ((!m->experiment_name && !m->experiment_id) || !m->at[0]) return SIFR_OK;
+    if (same && m->experiment_name) {
+        BASE_TRY(look_up(m, m->experiment_name, &answer, error));
+        sifr_status status =
+            answer ? take_experiment(m, answer, m->experiment_name, error) : SIFR_OK;
+        same = answer && strcmp(m->experiment, m->at) == 0;
+        json_decref(answer);
+        BASE_TRY(status);
+    }
+    if (same) return SIFR_OK;
+    m->experiment[0] = '\0';
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the run is there in experiment %s, which is not the one that "
+                     "MLFLOW_EXPERIMENT_%s names; unset that, or remove the run's spool.sent.json "
+                     "to send all of it there as a new run",
+                     train_http_shown(m->http), m->at, m->experiment_name ? "NAME" : "ID");
+}
+
 sifr_status train_mlflow_find(train_mlflow *m, const train_mlflow_run *run, sifr_error *error) {
     bool found = false;
     if (m->wanted_run) return take_wanted(m, run, error);
     if (run->known) BASE_TRY(get_run(m, run->known, &found, error));
-    if (found) return SIFR_OK;
+    if (found) return check_experiment(m, error);
     BASE_TRY(find_experiment(m, run, error));
     BASE_TRY(search_run(m, run->id, &found, error));
     return found ? SIFR_OK : make_run(m, run, error);

@@ -1,6 +1,6 @@
 /* Words of a command line, as a shell takes them. */
-#ifndef CLI_QUOTE_H
-#define CLI_QUOTE_H
+#ifndef BASE_QUOTE_H
+#define BASE_QUOTE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -8,10 +8,10 @@
 #include "base/file.h"
 
 /* Room for any path. */
-enum { CLI_QUOTED = 4 * BASE_PATH_LENGTH + 4 };
+enum { BASE_QUOTED = 4 * BASE_PATH_LENGTH + 4 };
 
 /* The word, between quotes where it needs them, and without what a terminal would act on; returns
  * out. */
-char *cli_quote(const char *word, char *out, size_t size);
+char *base_quote(const char *word, char *out, size_t size);
 
 #endif

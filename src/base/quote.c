@@ -1,4 +1,4 @@
-#include "cli/quote.h"
+#include "base/quote.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static void put(char *out, size_t size, const char *text, size_t length) {
 
 /* Whether a terminal shows all of it, and acts on nothing. */
 static bool is_shown(const char *word) {
-    char shown[CLI_QUOTED + 16];
+    char shown[BASE_QUOTED + 16];
     return strcmp(base_show_text(word, true, shown, sizeof shown), word) == 0;
 }
 
@@ -45,7 +45,7 @@ static void put_escaped(const char *word, char *out, size_t size) {
     put(out, size, "')\"", printed ? 3 : 1);
 }
 
-char *cli_quote(const char *word, char *out, size_t size) {
+char *base_quote(const char *word, char *out, size_t size) {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_./-+=:,@%";
     out[0] = '\0';
