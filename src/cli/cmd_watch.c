@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/terminal_kind.h"
@@ -120,11 +121,30 @@ static bool is_alone(void) {
     return poll(&reader, 1, REDRAW_MS) > 0 && (reader.revents & (POLLERR | POLLHUP));
 }
 
+/* A folder that is away in two looks is not being replaced. */
+static sifr_status check_folder(const watch_command *command, int *away, sifr_error *error) {
+    bool was_there = *away >= 0;
+    if (base_is_directory(command->run))
+        *away = 0;
+    else if (was_there && ++*away > 1)
+        return base_fail(error, SIFR_FAILED,
+                         "%s: the folder has gone, so there is nothing more to follow; name the "
+                         "output folder of a run",
+                         command->run);
+    return SIFR_OK;
+}
+
 /* Until the run is over, or nobody reads. */
 static sifr_status print_lines(watch_command *command, sifr_error *error) {
     int64_t told = -1;
+    int away = -1; /* the folder is not there yet */
+    BASE_TRY(look_through(command, error));
+    if (!command->state.there && !command->state.over)
+        fprintf(stderr, "sifr watch: %s: waiting for metrics.jsonl; with --once it ends at once\n",
+                command->run);
     for (;;) {
         BASE_TRY(look_through(command, error));
+        BASE_TRY(check_folder(command, &away, error));
         if (told != command->state.records || command->state.over)
             BASE_TRY(print_news(command, error));
         told = command->state.records;

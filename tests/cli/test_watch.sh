@@ -44,6 +44,18 @@ wait $! || fail "$(cat err)"
 [ "$(tail -n 1 lines | cut -d ' ' -f 2-)" = "$(tail -n 1 out | sed 's/  saved 8//' | cut -d ' ' -f 2-)" ] ||
     fail "$(cat lines out)"
 
+# Waiting is said, and a folder that goes ends it.
+"$SIFR" watch yet >lines 2>err &
+until grep -q '^sifr watch: yet: waiting for metrics.jsonl; with --once it ends at once$' err; do sleep 0.05; done
+mkdir yet
+cp one/metrics.jsonl yet
+until grep -q '^yet  step ' lines; do sleep 0.05; done
+rm -r yet
+code=0
+wait $! || code=$?
+[ $code = 1 ] && grep -q '^sifr watch: yet: the folder has gone, so there is nothing more to follow' err ||
+    fail "the folder has gone: exit code $code $(cat err)"
+
 # A reader that goes ends it, though the run that it follows has nothing new.
 mkdir still
 head -n 2 one/metrics.jsonl >still/metrics.jsonl
