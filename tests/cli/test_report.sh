@@ -53,6 +53,9 @@ grep -q '^sifr report: one: not there: plan.json, trace.json; the page says what
 shows "8 a checkpoint, which is there"
 shows "sifr_config.json"
 shows "In no record, and so without a chart: loss_scale."
+for i in 1 2 3; do cp -r one alike-$i; done
+report one alike-* --output alike.html
+[ "$(grep -c 'not there: plan.json, trace.json' err)" = 1 ] || fail "said of each run: $(cat err)"
 report two --output two.html
 reads two.html two
 for part in "Wire by operation" "Timeline of step 2" "rank 1, communication" "forward linear" \

@@ -19,6 +19,7 @@ typedef struct page_state {
     const train_page_request *request;
     train_view_run *runs;
     size_t drawn, detailed;
+    char told[TRAIN_PAGE_TOLD]; /* see train_page_files */
     train_html html;
 } page_state;
 
@@ -204,7 +205,7 @@ static sifr_status put_run(page_state *page, size_t number, sifr_error *error) {
     train_view_trace trace = {0};
     sifr_status status = open_trace(page, number, &trace, error);
     if (status == SIFR_OK) {
-        train_page_files(html, run, &trace, page->request->log);
+        train_page_files(html, run, &trace, page->request->log, page->told);
         train_page_trace(html, &trace, number);
         train_page_plan(html, run);
         train_page_details(html, run);

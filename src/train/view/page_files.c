@@ -21,7 +21,7 @@ static const char trace_from[] =
 /* A list of them, of the page. */
 typedef struct file_list {
     train_html *html;
-    char names[160]; /* of those that are not there */
+    char names[TRAIN_PAGE_TOLD]; /* of those that are not there */
     bool begun;
 } file_list;
 
@@ -51,7 +51,7 @@ static void put_broken(file_list *list, const char *why, const sifr_log *log) {
 }
 
 void train_page_files(train_html *html, const train_view_run *run, const train_view_trace *trace,
-                      const sifr_log *log) {
+                      const sifr_log *log, char told[TRAIN_PAGE_TOLD]) {
     file_list list = {.html = html};
     for (int i = 0; i < TRAIN_VIEW_FILES; i++) {
         if (run->parts[i].why[0])
@@ -64,7 +64,8 @@ void train_page_files(train_html *html, const train_view_run *run, const train_v
     else if (!trace->there)
         put_absent(&list, "trace.json", trace_from);
     if (list.begun) train_html_put(html, "</ul></details>\n");
-    if (list.names[0])
+    if (list.names[0] && strcmp(list.names, told) != 0)
         base_log(log, SIFR_LOG_INFO, "%.800s: not there: %s; the page says what each is for",
                  run->path, list.names);
+    if (list.names[0]) memcpy(told, list.names, TRAIN_PAGE_TOLD);
 }
