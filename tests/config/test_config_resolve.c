@@ -283,6 +283,9 @@ static void not_built(void **state) {
         {"{\"comet\": {\"enabled\": true, \"api_key\": \"sesame\"}}",
          "ds.json: comet.api_key is given, which is refused: a config gets into files, which is no "
          "place for it; set COMET_API_KEY where comet_ml runs. So leave it out"},
+        {"{\"wandb\": {\"enabled\": true, \"api_key\": \"sesame\"}}",
+         "ds.json: wandb.api_key is given, which is refused: a config gets into files, which is no "
+         "place for it; set WANDB_API_KEY where wandb runs. So leave it out"},
         {"{\"data_types\": {\"param_dtype\": \"bf16\"}}",
          "data_types.param_dtype is bf16, but bf16.enabled false means fp32; leave param_dtype "
          "out, "
