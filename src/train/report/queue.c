@@ -172,8 +172,10 @@ static void say_lost(const train_queue *q) {
     }
 }
 
+/* Backwards: the first, a server's, may take its time, and a file is not to say meanwhile that the
+ * run goes on. */
 static void finish(const train_queue *q) {
-    for (int i = 0; i < ROWS; i++)
+    for (int i = ROWS - 1; i >= 0; i--)
         if (q->served[i].row && q->served[i].row->finish)
             q->served[i].row->finish(q->served[i].handle);
 }

@@ -50,11 +50,13 @@ typedef struct train_sink {
 extern const train_sink train_jsonl, train_csv; /* in this order: the second reads the first's */
 extern const train_sink train_line;
 
-/* Those that are asked for, which a thread of their own serves (report/queue.h). */
+/* Those that are asked for, which a thread of their own serves (report/queue.h). They are opened in
+ * this order, in which a file is made once nothing is left that is often refused. */
 #define TRAIN_ASKED_SINKS(SINK)                                                                    \
+    SINK(train_mlflow_sink)                                                                        \
+    SINK(train_prometheus_page)                                                                    \
     SINK(train_csv_monitor)                                                                        \
-    SINK(train_tensorboard)                                                                        \
-    SINK(train_prometheus_file) SINK(train_prometheus_page) SINK(train_mlflow_sink)
+    SINK(train_prometheus_file) SINK(train_tensorboard)
 #define TRAIN_SINK_DECLARED(sink) extern const train_sink sink;
 TRAIN_ASKED_SINKS(TRAIN_SINK_DECLARED)
 
