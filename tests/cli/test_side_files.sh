@@ -40,6 +40,22 @@ refused "trace: $PWD/made/summary.json is a file of the run's own, in --output" 
     --trace "$PWD/made/summary.json"
 refused "trace: ./x is the file of prometheus_file" --prometheus-file x --trace ./x
 
+# --- a home folder that no shell has written out ---
+refused_home() { # KEY OPTION…
+    train_llama 2 "$2" 1 "${@:3}"
+    grep -q "^sifr train: $1: ~/x: ~ is your home folder in a shell alone" err || fail "$1: $(cat err)"
+    [ ! -e '~' ] || fail "$1: a folder ~ was made"
+}
+refused_home output '~/x'
+refused_home prometheus_file made --prometheus-file '~/x'
+config '~/x'
+refused_home flops_profiler.output_file made
+config flops.txt
+for key in tensorboard csv_monitor; do
+    sed "s|^{|{\"$key\": {\"enabled\": true, \"output_path\": \"~/x\"},|" ds.json >home.json
+    refused_home $key.output_path made --config home.json
+done
+
 # --- its own kind is replaced, in the output as well ---
 : >a.prom
 for run in one two; do
@@ -55,5 +71,7 @@ train_llama 0 three 1 --resume --trace three/trace.json --prometheus-file three/
 
 # --- a run that is refused later leaves the profile of an earlier one ---
 cp flops.txt kept
+sed -i 's|^{|{"tensorboard": {"enabled": true, "output_path": "tb"},|' ds.json
 train_llama 2 four 1 --prometheus-file nowhere/a.prom
+[ -z "$(find tb -type f)" ] || fail "a refused run left $(find tb)"
 cmp flops.txt kept || fail "the earlier profile is gone"

@@ -87,6 +87,31 @@ static sifr_status check(side_file *files, int at, const sifr_config *config, si
     return check_form(f, error);
 }
 
+/* A shell's ~ in a config would be a folder of that name, as in DeepSpeed's. */
+static sifr_status check_home(const char *key, const char *path, sifr_error *error) {
+    if (!path || path[0] != '~' || (path[1] && path[1] != '/')) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s: ~ is your home folder in a shell alone; write the folder out, or ./~ "
+                     "for one of that name",
+                     key, path);
+}
+
+static sifr_status check_homes(const sifr_config *config, sifr_error *error) {
+    const struct {
+        const char *key, *path;
+    } paths[] = {
+        {"output", config->output},
+        {"prometheus_file", config->prometheus_file},
+        {"trace", config->trace},
+        {"flops_profiler.output_file", config->flops_profiler.output_file},
+        {"tensorboard.output_path", config->tensorboard.output_path},
+        {"csv_monitor.output_path", config->csv_monitor.output_path},
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        BASE_TRY(check_home(paths[i].key, paths[i].path, error));
+    return SIFR_OK;
+}
+
 sifr_status train_check_side_files(const sifr_config *config, sifr_error *error) {
     const config_flops_profiler *flops = &config->flops_profiler;
     side_file files[FILES] = {
@@ -103,6 +128,7 @@ sifr_status train_check_side_files(const sifr_config *config, sifr_error *error)
          .form = "trace",
          .begin = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"sifr "},
     };
+    BASE_TRY(check_homes(config, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < FILES; i++) status = check(files, i, config, error);
     for (int i = 0; i < FILES; i++) free(files[i].folder);
