@@ -97,7 +97,7 @@ static void write_line(void *user, const char *text) {
 
 static int live_columns(void *user) {
     const train_lines *lines = user;
-    return cli_columns(lines->stream);
+    return cli_terminal_columns(lines->stream);
 }
 
 /* The line is cut at the terminal's width, since a wrapped line could not be replaced. */

@@ -8,10 +8,15 @@
 /* Texts stand beside names up to this width, and below longer ones. */
 enum { NAME_LIMIT = 24, COLUMNS = 80, COLUMNS_LEAST = 40 };
 
-int cli_columns(FILE *stream) {
+int cli_terminal_columns(FILE *stream) {
     struct winsize size = {0};
     if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0) return COLUMNS;
-    return size.ws_col == 0 ? COLUMNS : size.ws_col < COLUMNS_LEAST ? COLUMNS_LEAST : size.ws_col;
+    return size.ws_col == 0 ? COLUMNS : size.ws_col;
+}
+
+int cli_columns(FILE *stream) {
+    int columns = cli_terminal_columns(stream);
+    return columns < COLUMNS_LEAST ? COLUMNS_LEAST : columns;
 }
 
 void cli_option_shape(const cli_option *o, char *out, size_t size) {

@@ -7,7 +7,9 @@
 
 #include "cli/options.h"
 
-/* The width of the terminal behind `stream`; 80 if it is not a terminal. */
+/* The width of the terminal behind `stream`; 80 if it is not a terminal. cli_columns: of text that
+ * is set in lines, which have some width in any terminal. */
+int cli_terminal_columns(FILE *stream);
 int cli_columns(FILE *stream);
 
 /* "--name ARGUMENT", "--name[=WORD]". */

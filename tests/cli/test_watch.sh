@@ -100,11 +100,13 @@ if command -v script >/dev/null; then
         sed 's/"\(tokens_per_second\|seconds\|eval_seconds\|limit_share\|memory_bytes\)":[^,}]*//g' \
             "$1/metrics.jsonl" | cmp - want || fail "$1: other records"
     }
-    on_terminal() { # OUTPUT VARIABLE…
-        env "${@:2}" script -qec "stty cols 120; '$SIFR' train --config ds.json --model llama \
+    on_terminal() { # OUTPUT VARIABLE…, of $columns
+        env "${@:2}" script -qec "stty cols ${columns:-120}; '$SIFR' train --config ds.json --model llama \
             --data text --output $1 --threads 1" /dev/null </dev/null >live 2>&1 || fail "$(cat live)"
         same "$1"
     }
+    columns=8 on_terminal narrow TERM=xterm LC_ALL=C.UTF-8
+    tr '\r' '\n' <live | sed 's/\x1b\[K//' | grep -qx 'step 8' || fail "in 8 columns: $(cat -v live)"
     on_terminal drawn TERM=xterm LC_ALL=C.UTF-8
     tr '\r' '\n' <live | sed 's/\x1b\[K//' >lines
     LC_ALL=C grep -q $'^step 8/8  loss [0-9.]*  \xe2' lines || fail "no chart: $(cat lines)"

@@ -231,12 +231,31 @@ static void narrow_screens_have_whole_numbers(void **state) {
     train_view_follow_close(&f);
 }
 
+/* A log beside another run's config has no share of that. */
+static void steps_beyond_the_total_have_no_share(void **state) {
+    (void)state;
+    train_view_follow f;
+    char head[512];
+    enter_scratch();
+    mkdir("run", 0777);
+    put_file("run/metrics.jsonl", "w", "{\"step\":1,\"loss\":2}\n{\"step\":100000,\"loss\":2}\n");
+    put_file("run/summary.json", "w", "{\"state\":\"running\",\"total_steps\":3}");
+    assert_int_equal(train_view_follow_open(&f, "run", NULL), SIFR_OK);
+    look(&f);
+    train_screen_head(&f, true, 0, head, sizeof head);
+    assert_non_null(strstr(head, "step 100000"));
+    assert_null(strstr(head, "step 100000/3"));
+    assert_null(strstr(head, "%"));
+    train_view_follow_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(curves),
                                        cmocka_unit_test(logs_that_change),
                                        cmocka_unit_test(states_and_time_left),
                                        cmocka_unit_test(old_and_undefined),
                                        cmocka_unit_test(screens_keep_their_size),
-                                       cmocka_unit_test(narrow_screens_have_whole_numbers)};
+                                       cmocka_unit_test(narrow_screens_have_whole_numbers),
+                                       cmocka_unit_test(steps_beyond_the_total_have_no_share)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -63,6 +63,8 @@ static void format_line(const train_report_settings *s, const train_record *r, i
     train_screen_time(r->left, left);
     if (chart) strcpy(parts[CHART].text, chart->text);
     put(&parts[STEP], "step %lld/%lld", (long long)r->step, (long long)s->total_steps);
+    if (columns > 0 && base_columns(parts[STEP].text) >= (size_t)columns)
+        put(&parts[STEP], "step %lld", (long long)r->step);
     put(&parts[LOSS], "loss %s", train_screen_loss(r->value[TRAIN_LOSS], loss));
     put(&parts[RATE], "lr %.3g", r->value[TRAIN_LEARNING_RATE]);
     put(&parts[NORM], "norm %.3g", r->value[TRAIN_GRAD_NORM]);

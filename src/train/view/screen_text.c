@@ -90,9 +90,11 @@ static void put_steps(train_line_part *step, train_line_part *share, const train
                       int columns) {
     if (f->run.last_step < 0) return;
     put(step, "step %lld/%lld", (long long)f->run.last_step, (long long)f->total_steps);
-    if (!f->total_steps || (columns > 0 && base_columns(step->text) >= (size_t)columns))
+    /* A log that is not this config's may have more. */
+    bool beyond = f->run.last_step > f->total_steps;
+    if (beyond || (columns > 0 && base_columns(step->text) >= (size_t)columns))
         put(step, "step %lld", (long long)f->run.last_step);
-    if (!f->total_steps) return;
+    if (beyond || !f->total_steps) return;
     put(share, "%.0f %%", 100 * (double)f->run.last_step / (double)f->total_steps);
 }
 
