@@ -166,12 +166,11 @@ echo slow >quiet/mood
 began=$SECONDS
 MLFLOW_TRACKING_URI=$uri "$SIFR" train --config ds.json --model llama --data text --output waits \
     --threads 1 >out 2>err &
-run=$!
-servers="$servers $run"
+trainer=$!
 until_it grep -q '^mlflow: sending what is left, for at most 30 s; Ctrl-C ends it;' out
-kill -INT $run
+kill -INT $trainer
 code=0
-wait $run || code=$?
+wait $trainer || code=$?
 [ $code = 0 ] || fail "exit code $code: $(cat err)"
 [ $((SECONDS - began)) -lt 25 ] || fail "waited for $((SECONDS - began)) s"
 said '^done: 6 steps'
