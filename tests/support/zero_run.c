@@ -162,7 +162,7 @@ static void pad(const plan_settings *settings, int64_t index, int64_t at, batch_
     }
 }
 
-static void fill_batch(const sifr_engine *engine, int step, bool distinct, batch_ids *ids) {
+static void fill_batch(const sifr_engine *engine, int step, const zero_variant *v, batch_ids *ids) {
     const plan_settings *settings = &engine->training->settings;
     int64_t count = settings->step.micro_batch_size * settings->step.seq_length;
     for (int32_t j = 0; j < settings->step.gradient_accumulation_steps; j++) {
@@ -171,8 +171,8 @@ static void fill_batch(const sifr_engine *engine, int step, bool distinct, batch
         for (int64_t i = 0; i < count; i++) {
             int64_t in_step = g * count + i, at = j * count + i;
             base_random4 draw = base_philox(9, (uint64_t)in_step, (uint64_t)step);
-            ids->tokens[at] = (int32_t)(distinct ? (35 * in_step + step) % WORDS
-                                                 : (int64_t)(draw.v[0] % ids->words));
+            ids->tokens[at] = (int32_t)(v->distinct ? (35 * in_step + step) % WORDS
+                                                    : (int64_t)(draw.v[0] % ids->words));
             bool none = draw.v[1] % 5 == 0; /* ranks have different counts of labels */
             ids->labels[at] = none ? -100 : (int32_t)(draw.v[2] % ids->words);
         }
@@ -187,7 +187,7 @@ static sifr_status one_step(rank_run *r, sifr_engine *engine, int step, batch_id
                             sifr_error *error) {
     sifr_step_result result;
     step_counts before;
-    fill_batch(engine, step, r->v->distinct, ids);
+    fill_batch(engine, step, r->v, ids);
     sifr_batch batch = batch_of(ids);
     BASE_TRY(step_checks_count(engine, &before, error));
     BASE_TRY(sifr_engine_step(engine, &batch, 1e-2, &result, error));
@@ -365,11 +365,11 @@ static sifr_status open_codes(sifr_engine *engine, model_coding coding, model_co
 static void *run_rank(void *argument) {
     rank_run *r = argument;
     const zero_variant *v = r->v;
-    model_config config = zero_config(v->type);
+    model_config config = v->config ? *v->config : zero_config(v->type);
     config.packed = v->packed;
     if (v->own) config.objective = (model_objective){.row = &model_objective_own, .own = *v->own};
     if (v->layers) config.num_hidden_layers = v->layers;
-    if (v->exact) {
+    if (v->exact && !v->config) {
         config.num_attention_heads = 8;
         config.num_key_value_heads = v->exact;
         if (strcmp(v->type, "gpt2") == 0) config.head_dim = config.hidden_size / 8;
@@ -404,7 +404,7 @@ static void *run_rank(void *argument) {
     if (status == SIFR_OK) status = sifr_engine_initialise(engine, ZERO_SEED, &error);
     if (status == SIFR_OK && v->opened) status = open_codes(engine, v->coding, &config, &error);
     int steps = v->steps ? v->steps : ZERO_STEPS;
-    if (status == SIFR_OK && steps < 0) fill_batch(engine, 0, v->distinct, &ids);
+    if (status == SIFR_OK && steps < 0) fill_batch(engine, 0, v, &ids);
     for (int s = 0; s < steps && status == SIFR_OK; s++) {
         status = one_step(r, engine, s, &ids, &error);
         if (status == SIFR_OK && v->evaluate_each) status = look(engine, &ids, &error);
@@ -420,9 +420,9 @@ static void *run_rank(void *argument) {
     return NULL;
 }
 
-zero_outcome zero_run(zero_variant v) {
+bool zero_try(zero_variant v, zero_outcome *out, char *why) {
     if (!v.open && !v.separate && on_queues()) v.open = on_queues_open, v.hidden = true;
-    zero_outcome out = {0};
+    *out = (zero_outcome){0};
     rank_run runs[MOST_RANKS] = {0};
     pthread_t threads[MOST_RANKS];
     int32_t ranks = v.ranks * (v.stages ? v.stages : 1);
@@ -430,14 +430,25 @@ zero_outcome zero_run(zero_variant v) {
     if (v.hidden) comm_threads_share(world);
     comm_threads_place(world, v.per_host);
     for (int32_t r = 0; r < ranks; r++) {
-        runs[r] = (rank_run){.v = &v, .world = world, .rank = r, .out = &out};
+        runs[r] = (rank_run){.v = &v, .world = world, .rank = r, .out = out};
         pthread_create(&threads[r], NULL, run_rank, &runs[r]);
     }
     for (int32_t r = 0; r < ranks; r++) pthread_join(threads[r], NULL);
-    for (int32_t r = 0; r < ranks; r++) {
-        if (runs[r].failure[0]) fail_msg("rank %d: %s", r, runs[r].failure);
-    }
     comm_threads_free(world);
+    for (int32_t r = 0; r < ranks; r++) {
+        if (!runs[r].failure[0]) continue;
+        snprintf(why, SIFR_ERROR_LENGTH, "rank %d: %s", r, runs[r].failure);
+        free(out->weights);
+        *out = (zero_outcome){0};
+        return false;
+    }
+    return true;
+}
+
+zero_outcome zero_run(zero_variant v) {
+    zero_outcome out;
+    char why[SIFR_ERROR_LENGTH];
+    if (!zero_try(v, &out, why)) fail_msg("%s", why);
     return out;
 }
 

@@ -33,15 +33,16 @@ typedef struct zero_variant {
     int stage;
     bool unit_order, recompute, sequential;
     sifr_precision precision;
-    const char *type;      /* "llama", "gpt2" or that of an encoder */
-    int32_t layers;        /* 0: 2 */
-    int32_t global;        /* micro batches of a step, over all ranks */
-    int64_t sequences;     /* of a micro batch; 0: one */
-    const sifr_zero *keys; /* NULL: the defaults */
-    const char *freeze[3]; /* patterns; NULL: none */
-    int32_t groups;        /* weights take turns in so many groups; 0: in one */
-    int steps;             /* 0: ZERO_STEPS; -1: none, but an evaluation */
-    double first_scale;    /* fp16: where the loss scale starts; 0: where it does by itself */
+    const char *type;           /* "llama", "gpt2" or that of an encoder */
+    const model_config *config; /* the model, in place of `type`; NULL: that of zero_config */
+    int32_t layers;             /* 0: 2 */
+    int32_t global;             /* micro batches of a step, over all ranks */
+    int64_t sequences;          /* of a micro batch; 0: one */
+    const sifr_zero *keys;      /* NULL: the defaults */
+    const char *freeze[3];      /* patterns; NULL: none */
+    int32_t groups;             /* weights take turns in so many groups; 0: in one */
+    int steps;                  /* 0: ZERO_STEPS; -1: none, but an evaluation */
+    double first_scale;         /* fp16: where the loss scale starts; 0: where it does by itself */
     bool no_clipping;
     sifr_precision travel;           /* of gradients between ranks */
     sifr_precision gradients;        /* of their sums */
@@ -90,6 +91,10 @@ typedef struct zero_outcome {
 
 model_config zero_config(const char *type);
 zero_outcome zero_run(zero_variant v);
+
+/* The same of a run that may be refused: false, with the first failure in `why`, of
+ * SIFR_ERROR_LENGTH, where it was. */
+bool zero_try(zero_variant v, zero_outcome *out, char *why);
 
 /* The same bits: weights, losses and norms. zero_expect_same fails the test where they are not. */
 void zero_expect_same(const zero_outcome *want, zero_variant v);
