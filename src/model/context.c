@@ -154,9 +154,6 @@ static sifr_status make_part(const context_work *work, sifr_error *error) {
     for (size_t n = 0; n < from->node_count; n++) attentions += attends(&from->nodes[n]);
     BASE_TRY(model_part_copy(from, 4 * attentions, 4 * attentions, work->part, error));
     BASE_TRY(check_model(work, error));
-    work->part->tensors = from->tensors;
-    work->part->tensor_place = from->tensor_place;
-    work->part->copies = from->copies;
     work->part->contexts = work->ranks;
     make_nodes(work);
     model_part_slices(work->part, from->value_count);

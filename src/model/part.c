@@ -100,6 +100,9 @@ sifr_status model_part_copy(const sifr_model *from, size_t values, size_t nodes,
     to->finished = true;
     to->packed = from->packed;
     to->objective = from->objective;
+    to->tensors = from->tensors;
+    to->tensor_place = from->tensor_place;
+    to->copies = from->copies;
     BASE_TRY(open_part(from, from->value_count + values, from->node_count + nodes, to, error));
     BASE_TRY(copy_names(from, to, error));
     return copy_tables(from, to, error);

@@ -160,8 +160,6 @@ static sifr_status make_part(rows_work *work, sifr_error *error) {
     BASE_TRY(base_alloc(values, sizeof *work->taken, &work->taken, error));
     BASE_TRY(base_alloc(values + more, sizeof *work->whole, &work->whole, error));
     BASE_TRY(model_part_copy(from, more, more, work->part, error));
-    work->part->tensors = from->tensors;
-    work->part->tensor_place = from->tensor_place;
     find_by_row(work);
     find_cut(work);
     make_nodes(work);
