@@ -6,10 +6,12 @@
 #include "api/api_kept_log.h"
 #include "api/api_read_model.h"
 #include "base/checked.h"
+#include "base/file.h"
 #include "base/heap.h"
 #include "base/inside.h"
 #include "base/parallel.h"
 #include "base/system.h"
+#include "data/token_scores.h"
 #include "infer/evaluator.h"
 #include "sifr/score.h"
 #include "train/prepare/read_data.h"
@@ -39,10 +41,22 @@ typedef struct score_run {
 
 /* ---- what is given ---- */
 
+/* A mistyped --output must not replace the data, or a model. */
+static sifr_status check_output(const char *path, sifr_error *error) {
+    int64_t top;
+    double temperature;
+    sifr_error reason;
+    if (!base_is_file(path) || data_token_scores_peek(path, &top, &temperature, &reason) == SIFR_OK)
+        return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "--output %s: the file exists and holds no scores; name another", path);
+}
+
 static sifr_status configure(score_run *run, sifr_error *error) {
     const sifr_score_options *o = &run->o;
     if (!o->output) return base_fail(error, SIFR_USAGE, "--output: give the file to write");
     if (!o->config) return base_fail(error, SIFR_USAGE, "a config with the data is needed");
+    BASE_TRY(check_output(o->output, error));
     BASE_TRY(config_copy(o->config, &run->config, error));
     BASE_TRY(config_resolve(&run->config, 1, error));
     if (run->config.data_count == 0)

@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "base/quote.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -279,10 +280,26 @@ static void take_output(plan_command *command) {
     }
 }
 
+/* A mistyped --output must not replace the data, or what describes a model. */
+static sifr_status check_output(const char *path, sifr_error *error) {
+    json_t *config = NULL;
+    sifr_error reason;
+    if (!path || !base_is_file(path)) return SIFR_OK;
+    bool ours = base_json_load(path, 1 << 24, &config, &reason) == SIFR_OK &&
+                json_is_object(config) && json_object_get(config, "zero_optimization") &&
+                !json_object_get(config, "model_type");
+    json_decref(config);
+    if (ours) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "--output %s: the file exists and is no config that --fit wrote; name another",
+                     path);
+}
+
 static sifr_status plan_with(plan_command *command, sifr_context *context, sifr_config *config,
                              sifr_error *error) {
     sifr_plan *plan;
     take_output(command);
+    BASE_TRY(check_output(command->output, error));
     BASE_TRY(configure(command, config, error));
     BASE_TRY(make_plan(command, context, config, &plan, error));
     sifr_status status =

@@ -54,6 +54,11 @@ compare() { # OUTPUT CASE
 run 0 given --distill "$golden/scores.safetensors"
 compare given given
 score own.safetensors --top-k 8 --temperature 2
+score own.safetensors --top-k 8 --temperature 2 # over its own file
+cp rows.jsonl before
+expect 2 sifr score --model teacher --data rows.jsonl --seq-length 48 --output rows.jsonl
+grep -q -- '--output rows.jsonl: the file exists and holds no scores; name another' err || fail "$(cat err)"
+cmp rows.jsonl before || fail "the data are replaced"
 run 0 own --distill own.safetensors --distill-weight 0.5 --distill-temperature 2
 compare own given
 score few.safetensors --top-k 2 --temperature 1.5

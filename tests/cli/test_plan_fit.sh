@@ -178,6 +178,16 @@ least=$(($(number peak_bytes) / 3 + baseline))
 expect 0 $small --config ds.json --world-size 4 --device-memory $least --fit --output few.json
 says '^chosen +ZeRO stage [123], micro batch [124], accumulation [248], '
 
+# What --fit wrote may be written again; what is no config of its own stays.
+expect 0 $small --config ds.json --device-memory $limit --fit --output same.json
+echo '{"prompt": "a", "completion": "b"}' >one-row.jsonl
+for file in one-row.jsonl small/config.json small/tokenizer.json config.json; do
+    cp $file before
+    expect 2 $small --config ds.json --device-memory $limit --fit --output $file
+    complains "^sifr plan: --output $file: the file exists and is no config that --fit wrote; name another$"
+    cmp $file before || fail "$file is replaced"
+done
+
 # --- a run that does not fit here: refused before anything is taken ---
 # A control group's limit, as a namespace of ours shows it: of a gigabyte 400 MB are held.
 cat >limited <<'END'
