@@ -67,7 +67,7 @@ planned
 settings 2 0
 train zero 4
 near zero two
-grep -q '^bits: reproducible with 2 ranks only: sums over context ranks follow' err ||
+grep -q '^bits: reproducible with 2 times 2 context ranks only: sums over context ranks follow' err ||
     fail "zero: $(grep bits err)"
 settings 4 1
 train wide 4
