@@ -65,19 +65,23 @@ config '"auto"'
 expect 0 $fit --world-size 4
 ! grep -q '^mesh ' out || fail "a run with \"auto\" has stages"
 
-# So with shard_size: where hosts are far from each other, copies of the state are chosen, and the
-# config says so; a run takes one copy for "auto".
-sed 's/}$/, "ranks_per_host": 2, "network_latency_s": 1e-4, "network_bytes_per_s": 1e6}/' machine.json >hosts.json
-echo '{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true},
+# So with shard_size: where hosts are far from each other, and ranks have no room for all parameters,
+# a copy of the state on each host is chosen, and the config says so; a run takes one copy for "auto".
+sed 's/"host_bytes_per_s": 1e7}$/"host_bytes_per_s": 1e9, "ranks_per_host": 8,/' machine.json >hosts.json
+echo ' "network_latency_s": 1e-4, "network_bytes_per_s": 1e6}' >>hosts.json
+cp -r model large
+sed -i 's/"hidden_size": [0-9]*/"hidden_size": 512/; s/"intermediate_size": [0-9]*/"intermediate_size": 1408/' \
+    large/config.json
+echo '{"train_batch_size": 16, "train_micro_batch_size_per_gpu": 1,
  "sifr": {"seq_length": 64, "max_steps": 2, "shard_size": "auto"}}' >ds.json
-copies="plan --config ds.json --model model --data text --machine hosts.json --threads 1 --world-size 4"
+copies="plan --config ds.json --model large --machine hosts.json --threads 1 --world-size 16"
 expect 0 $copies
 ! grep -q '^mesh .*replicas' out || fail "a run with \"auto\" has copies"
-expect 0 $copies --fit --output copies.json
-says '^chosen .*shard_size 2'
-grep -q '"shard_size": 2' copies.json || fail "the config: $(cat copies.json)"
-expect 0 plan --config copies.json --machine hosts.json --threads 1 --world-size 4
-says '^mesh +2 replicas x 2 shards'
+expect 0 $copies --device-memory 50MiB --fit --output copies.json
+says '^chosen .*shard_size 8'
+grep -q '"shard_size": 8' copies.json || fail "the config: $(cat copies.json)"
+expect 0 plan --config copies.json --machine hosts.json --threads 1 --world-size 16
+says '^mesh +2 replicas x 8 shards'
 
 # So with tensor and context ranks: a sequence that no rank has the memory for is divided, the config
 # says so, and a run of it moves what is planned. What is given stays, "auto" alone is 1.

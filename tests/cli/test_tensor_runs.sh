@@ -89,7 +89,7 @@ train odd-one 1 --model odd --learning-rate 1e-3
 settings 2 0
 train odd-two 2 --model odd --learning-rate 1e-3
 near odd-two odd-one
-grep -q '^tensor_parallel: 14 of 16 matrices' err || fail "odd: $(grep tensor_parallel err)"
+grep -q '^tensor_parallel: 16 of 16 matrices' err || fail "odd: $(grep tensor_parallel err)"
 settings 2 3
 train odd-four 4 --model odd --learning-rate 1e-3
 same odd-four odd-two

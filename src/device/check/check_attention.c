@@ -31,8 +31,9 @@ static sifr_status check_attributes(const device_call *call, sifr_error *error) 
                          (double)softcap, (long long)call->attributes.attention.window);
     const device_attention_attributes *a = &call->attributes.attention;
     if (!(a->alibi >= 0 && a->alibi < INFINITY) ||
-        (a->alibi > 0 && (a->softcap > 0 || a->bidirectional || a->alibi_first < 0 ||
-                          a->alibi_heads - heads < a->alibi_first)))
+        (a->alibi > 0 &&
+         (a->softcap > 0 || a->bidirectional || a->alibi_first < 0 ||
+          a->alibi_first >= a->alibi_heads))) /* room behind the last head is fine */
         return base_fail(error, SIFR_USAGE,
                          "%s: a bias by distance (%g, heads %d to %d of %d) needs causal attention "
                          "without a soft cap",
