@@ -206,7 +206,7 @@ for name, part in parts.items():
     for row in part["rows"]:
         assert row["ours"] or row["theirs"], (name, row)    # one without figures says why
 assert sum("share of the limit" in r["figure"] for r in parts["train"]["rows"]) == 16
-assert [len(parts[p]["rows"]) for p in ("stages", "lora")] == [4, 4]
+assert [len(parts[p]["rows"]) for p in ("stages", "lora")] == [6, 4]
 assert all(r["ours"] for p in ("stages", "lora") for r in parts[p]["rows"])
 assert sum(r["figure"].endswith("communication") for r in parts["ranks"]["rows"]) == 8
 P

@@ -18,12 +18,17 @@ sifr_status lower_tensor_sum(lower_state *state, int32_t n, const lower_operand 
     int32_t ranks = plan_mesh_ranks(&s->settings.mesh, PLAN_TENSORS);
     int64_t elements = from->matrix.rows * from->matrix.columns;
     base_assert(from->matrix.stride == from->matrix.columns);
+    bool of_tokens = from->matrix.rows == plan_tokens(&s->settings);
     if (elements % ranks)
-        return base_fail(error, SIFR_USAGE,
-                         "tensor_parallel: unit %s: %lld values of a micro batch cannot be divided "
-                         "among %d ranks; give a multiple of that for the sequence length",
-                         s->model->units[s->model->nodes[n].unit].name, (long long)elements,
-                         (int)ranks);
+        return base_fail(
+            error, SIFR_USAGE,
+            "tensor_parallel: unit %s: a sum of %lld x %lld values is not divided among %d ranks; "
+            "give %s",
+            s->model->units[s->model->nodes[n].unit].name, (long long)from->matrix.rows,
+            (long long)from->matrix.columns, (int)ranks,
+            of_tokens ? "a sequence length or a micro batch that is a multiple of the ranks"
+                      : "a number of ranks that divides these, or leave out what they are for (the "
+                        "norms of DoRA's weights)");
     BASE_TRY(plan_add_operand(s, PLAN_X0, from->buffer, from->offset, error));
     BASE_TRY(plan_add_operand(s, PLAN_Y, to->buffer, to->offset, error));
     return plan_add_collective(
