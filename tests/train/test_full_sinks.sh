@@ -13,12 +13,12 @@ config() { # CSV TENSORBOARD PROMETHEUS: true or false, and a file or nothing
  "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}},
  "csv_monitor": {"enabled": $1, "output_path": "disk/csv"},
  "tensorboard": {"enabled": $2, "output_path": "disk/tb"},
- "sifr": {"seq_length": 16, "max_steps": 500, "logging_steps": 1, "mlflow": true,
-          "prometheus_file": "$3"}}
+ "sifr": {"seq_length": 16, "max_steps": 500, "logging_steps": 1, "mlflow": true
+          ${3:+, \"prometheus_file\": \"$3\"}}}
 J
 }
 config false false ""
-sed -i 's/, "mlflow": true//; /prometheus_file/d; s/"logging_steps": 1,/"logging_steps": 1}}/' ds.json
+sed -i 's/, "mlflow": true//' ds.json
 train_llama 0 plain 1
 config true true disk/run.prom
 train_llama 0 full 1
