@@ -236,6 +236,18 @@ typedef struct predict_run {
     plan_peers peers;
 } predict_run;
 
+/* A transfer between stages. Between hosts all ranks that a host has of a stage send at a time,
+ * each its own bytes (crowding). */
+static double peer_price(const predict_clock *c, int64_t bytes) {
+    const plan_mesh *mesh = &c->s->settings.mesh;
+    double world = plan_mesh_ranks(mesh, PLAN_WORLD), here = c->machine->ranks_per_host;
+    double of_stage = world / plan_mesh_ranks(mesh, PLAN_STAGES), moved = (double)bytes;
+    bool crosses = plan_mesh_crosses(mesh, PLAN_STAGES, c->machine->ranks_per_host);
+    plan_link link = plan_link_of(c->machine, crosses);
+    if (crosses) moved *= (here < of_stage ? here : of_stage) * (world - 1) / (world - here);
+    return link.latency_seconds + moved / link.bytes_per_second;
+}
+
 /* When the transfer that a wait is for ends; false: the other stage has not come to it yet. A
  * transfer that waits for its other end holds up no other one. */
 static bool end_peer(predict_run *r, size_t stage, int32_t index) {
@@ -247,9 +259,7 @@ static bool end_peer(predict_run *r, size_t stage, int32_t index) {
     double mine = c->begun[index], theirs = r->clocks[there].begun[other];
     if (c->over[index] > 0) return true;
     if (theirs < 0) return false;
-    plan_link link = plan_link_of(c->machine, plan_mesh_crosses(&c->s->settings.mesh, PLAN_STAGES,
-                                                                c->machine->ranks_per_host));
-    double took = link.latency_seconds + (double)i->bytes / link.bytes_per_second;
+    double took = peer_price(c, i->bytes);
     c->over[index] = r->clocks[there].over[other] = later(mine, theirs) + took;
     sender->out->communication += took;
     return true;
