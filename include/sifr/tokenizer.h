@@ -111,7 +111,7 @@ typedef struct sifr_tokenize_options {
     const char *tokenizer;    /* a model folder, or a tokenizer.json */
     const char *const *paths; /* [path_count] text files, folders, or patterns */
     size_t path_count;
-    const char *output; /* prefix of the store, whose folder is made; an existing one is replaced */
+    const char *output; /* prefix of the store, whose folder is made; only a store is replaced */
     bool no_special_tokens; /* leaves out what the post-processor puts around a text */
     int32_t threads;        /* 0: one for each processor */
     /* Called from time to time on the caller's thread; may be NULL. */

@@ -1,10 +1,12 @@
 #include <libgen.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/api_context.h"
 #include "base/file.h"
 #include "base/inside.h"
 #include "base/text.h"
+#include "data/stream/token_store.h"
 #include "data/stream/tokenise.h"
 #include "sifr/tokenizer.h"
 
@@ -45,6 +47,24 @@ static sifr_status make_parent(const char *prefix, sifr_error *error) {
         return base_fail(error, SIFR_USAGE, "--output: the path is too long");
     strcpy(parent, prefix);
     return base_make_directories(dirname(parent), error);
+}
+
+/* A mistyped prefix must not replace the text, or another program's files. */
+static sifr_status check_output(const char *prefix, sifr_error *error) {
+    char data[BASE_PATH_LENGTH + 4], index[BASE_PATH_LENGTH + 4];
+    data_token_store store = {0};
+    sifr_error reason;
+    snprintf(data, sizeof data, "%s.bin", prefix);
+    snprintf(index, sizeof index, "%s.idx", prefix);
+    if (!base_is_file(data) && !base_is_file(index)) return SIFR_OK;
+    if (base_is_file(data) && base_is_file(index) &&
+        data_token_store_open(prefix, &store, &reason) == SIFR_OK) {
+        data_token_store_close(&store);
+        return SIFR_OK;
+    }
+    return base_fail(error, SIFR_USAGE,
+                     "--output %s: %s exists and is of no whole token store; name another", prefix,
+                     base_is_file(data) ? data : index);
 }
 
 static void tell_progress(void *user, uint64_t bytes, uint64_t total, double seconds) {
@@ -98,6 +118,7 @@ sifr_status sifr_tokenize(sifr_context *context, const sifr_tokenize_options *op
         return base_fail(error, SIFR_USAGE, "--threads %d: must be 0 or more", known.threads);
     if (!known.tokenizer || !known.output)
         return base_fail(error, SIFR_USAGE, "--tokenizer and --output: both are needed");
+    BASE_TRY(check_output(known.output, error));
     sifr_status status = tokenize(&known, &context->log, &source, &counts, error);
     if (status == SIFR_OK && out)
         api_give_result(&(sifr_tokenized){.documents = counts.documents,

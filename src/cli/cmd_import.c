@@ -1,8 +1,10 @@
 /* sifr import: a config of another program as one of sifr; a checkpoint of DeepSpeed as a model. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -21,11 +23,39 @@ static sifr_status write_config(const char *text, const char *path, sifr_error *
     return SIFR_OK;
 }
 
+/* A DeepSpeed config, as those that are written; a model's config.json is none. */
+static bool is_config(const json_t *file) {
+    static const char *const sections[] = {"sifr", "zero_optimization", "optimizer", "bf16",
+                                           "fp16"};
+    bool has = false;
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        has |= json_is_object(json_object_get(file, sections[i]));
+    return has && !json_object_get(file, "model_type");
+}
+
+/* A mistyped OUT must not replace the config that is read, nor a file of another kind. */
+static sifr_status check_output(const char *from, const char *to, sifr_error *error) {
+    struct stat in, out;
+    json_t *config = NULL;
+    sifr_error reason;
+    if (!to || !base_is_file(to)) return SIFR_OK;
+    if (stat(from, &in) == 0 && stat(to, &out) == 0 && in.st_dev == out.st_dev &&
+        in.st_ino == out.st_ino)
+        return base_fail(error, SIFR_USAGE, "%s: it is the file of --config; name another for OUT",
+                         to);
+    bool ours = base_json_load(to, 1 << 24, &config, &reason) == SIFR_OK && is_config(config);
+    json_decref(config);
+    if (ours) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "%s: the file exists and is no config of sifr train; name another", to);
+}
+
 static sifr_status import(sifr_context *context, const sifr_import_config_options *options,
                           const char *to, sifr_error *error) {
     sifr_imported_config made = {.size = sizeof made};
     sifr_log log = cli_log(name);
     char *text = NULL;
+    BASE_TRY(check_output(options->path, to, error));
     BASE_TRY(sifr_import_config(context, options, &text, &made, error));
     sifr_status status = write_config(text, to, error);
     if (status == SIFR_OK) {

@@ -91,7 +91,7 @@ int cli_tokenize(int argc, char **argv) {
          &o.tokenizer, NULL, true},
         {"data", CLI_LIST, "PATH", "text files, directories, or patterns in quotes", &data, NULL,
          true},
-        {"output", CLI_TEXT, "PREFIX", "where the store is written; an existing store is replaced",
+        {"output", CLI_TEXT, "PREFIX", "where the store is written; only a store is replaced",
          &o.output, NULL, true},
         {"no-special-tokens", CLI_FLAG, NULL,
          "leave out the special tokens that the tokenizer's post-processor adds to each text",

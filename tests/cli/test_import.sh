@@ -128,6 +128,30 @@ printf 'PK\003\004' >training_args.bin
 run import --config training_args.bin
 [ "$code" = 2 ] || fail "pickle: exit code $code"
 says '^sifr import: training_args.bin: is a pickle, which sifr does not run; make it JSON'
+# What is there is replaced by its own kind alone.
+keeps() { # FILE CONFIG MESSAGE
+    cp "$1" kept
+    run import --config "$2" "$1"
+    [ "$code" = 2 ] || fail "$1: exit code $code"
+    says "^sifr import: $1: $3"
+    cmp "$1" kept || fail "$1 was replaced"
+}
+ln factory.yaml link.json
+for file in factory.yaml ./factory.yaml link.json; do
+    keeps $file factory.yaml 'it is the file of --config; name another for OUT$'
+done
+for file in model.json clm.json texts.jsonl tok/tokenizer.json; do
+    keeps $file factory.yaml 'the file exists and is no config of sifr train; name another$'
+done
+keeps ds.json ds.json 'it is the file of --config'
+run import --config factory.yaml ds.json
+! cmp -s ds.json kept || fail "a config is not replaced"
+printf 'deepspeed_config:\n  zero_stage: 2\ndistributed_type: DEEPSPEED\n' >accelerate.yaml
+for time in once again; do
+    run import --config accelerate.yaml accelerate.json
+    [ "$code" = 0 ] || fail "$time: exit code $code"
+done
+
 run import --config nowhere.yaml
 [ "$code" = 1 ] || fail "no file: exit code $code"
 run import --config args.yaml a b

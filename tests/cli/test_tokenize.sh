@@ -73,6 +73,22 @@ cmp stores/1.bin stores/2.bin
 expect 0 inspect stores/2
 grep -qE '^  documents +3$' out || fail "inspect"
 
+# Nothing but a store is replaced, the text least of all.
+kept() { # PREFIX FILE DATA
+    expect 2 tokenize --tokenizer tokenizer --data "$3" --output "$1"
+    complains "^sifr tokenize: --output $1: $2 exists and is of no whole token store; name another\$"
+}
+mkdir foreign
+for name in text.bin a.idx b.bin b.idx; do echo 'some text' >foreign/$name; done
+cp stores/2.idx foreign/c.idx
+cp text/deep/b.txt foreign/c.bin
+cp -r foreign foreign-before
+kept foreign/text foreign/text.bin foreign/text.bin
+kept foreign/a foreign/a.idx text
+kept foreign/b foreign/b.bin text
+kept foreign/c foreign/c.bin foreign/c.bin
+diff -r foreign-before foreign || fail "a file of another kind was replaced"
+
 # What cannot be done says so and changes nothing.
 cp -r stores before
 printf 'x\0y' >text/binary
