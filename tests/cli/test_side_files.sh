@@ -38,6 +38,27 @@ for name in summary.json metrics.jsonl model.safetensors config.json tokenizer.j
 done
 refused "trace: $PWD/made/summary.json is a file of the run's own, in --output" \
     --trace "$PWD/made/summary.json"
+for path in made/./metrics.jsonl made/../made/model.safetensors absent/../made//ema \
+    "$PWD/made/x/../latest" made/checkpoint-3/a.prom made/./ema/a.prom; do
+    refused "prometheus_file: $path is a file of the run's own, in --output" --prometheus-file "$path"
+done
+monitored() { # KEY PATH
+    config flops.txt
+    sed "s|^{|{\"$1\": {\"enabled\": true, \"output_path\": \"$2\", \"job_name\": \"j\"},|" ds.json >m.json
+    mv m.json ds.json
+}
+for key in csv_monitor tensorboard; do
+    for path in made/checkpoint-3 made/x/../checkpoint-3/ ./made/ema; do
+        monitored $key "$path"
+        refused "$key.output_path: $PWD/made/[a-z0-9-]*/j is in a folder of the run's own, in --output"
+    done
+done
+monitored csv_monitor made/csv
+for name in Train_Samples_lr.csv ./Train_Samples_train_loss.csv; do
+    path=made/csv/j/$name
+    refused "prometheus_file: $path is a file of csv_monitor" --prometheus-file "$path"
+done
+config flops.txt
 refused "trace: ./x is the file of prometheus_file" --prometheus-file x --trace ./x
 
 # --- a home folder that no shell has written out ---

@@ -7,6 +7,8 @@
 #include "base/file.h"
 #include "base/real_path.h"
 #include "checkpoint/output.h"
+#include "train/report/events.h"
+#include "train/run.h"
 
 /* What a file of sifr's begins with: a mistyped path must not replace data, weights or a config. */
 typedef struct side_file {
@@ -51,7 +53,8 @@ static bool is_of_output(const char *name, const char *model) {
     static const char *const names[] = {
         CHECKPOINT_OUTPUT_MARK, "summary.json",         "latest",          "metrics.jsonl",
         "metrics.csv",          "spool.jsonl",          "spool.sent.json", "trainer_state.json",
-        "config.json",          CHECKPOINT_OUTPUT_DATA, "plan.json",       "chat_template.jinja"};
+        "config.json",          CHECKPOINT_OUTPUT_DATA, "plan.json",       "chat_template.jinja",
+        TRAIN_AVERAGE};
     static const char *const begins[] = {"checkpoint-", "model.",    "model-",
                                          "adapter_",    "tokenizer", "pytorch_model"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -61,11 +64,58 @@ static bool is_of_output(const char *name, const char *model) {
     return model && base_has_file(model, name);
 }
 
+/* Whether a folder, without links, is one that the run makes in its output, or is within one. */
+static bool is_in_own_folder(const char *folder, const char *output) {
+    size_t above = strlen(output);
+    if (strncmp(folder, output, above) != 0 || folder[above] != '/') return false;
+    const char *name = folder + above + 1;
+    size_t length = strcspn(name, "/");
+    return begins_with(name, "checkpoint-") ||
+           (length == strlen(TRAIN_AVERAGE) && begins_with(name, TRAIN_AVERAGE)) ||
+           (length == strlen(CHECKPOINT_OUTPUT_DATA) && begins_with(name, CHECKPOINT_OUTPUT_DATA));
+}
+
 static bool is_own(const side_file *f, const sifr_config *config) {
     char *output = config->output ? base_real_path(config->output) : NULL;
-    bool own = output && strcmp(f->folder, output) == 0 && is_of_output(f->name, config->model);
+    bool own =
+        output && ((strcmp(f->folder, output) == 0 && is_of_output(f->name, config->model)) ||
+                   is_in_own_folder(f->folder, output));
     free(output);
     return own;
+}
+
+/* Of csv_monitor or tensorboard, without links; NULL: not asked for, or no memory. */
+static char *find_folder(const config_monitor *m) {
+    char folder[BASE_PATH_LENGTH];
+    if (!m->enabled || train_events_path(m->output_path, m->job_name, folder, NULL) != SIFR_OK)
+        return NULL;
+    return base_real_path(folder);
+}
+
+static sifr_status check_folder(const char *key, const config_monitor *m, const char *output,
+                                sifr_error *error) {
+    char *folder = find_folder(m), *own = output ? base_real_path(output) : NULL;
+    bool bad = folder && own && is_in_own_folder(folder, own);
+    sifr_status status =
+        bad ? base_fail(error, SIFR_USAGE,
+                        "%s.output_path: %s is in a folder of the run's own, in --output; name "
+                        "another folder",
+                        key, folder)
+            : SIFR_OK;
+    free(folder);
+    free(own);
+    return status;
+}
+
+/* A series of csv_monitor, which may not be there yet. */
+static bool is_series(const side_file *f, const config_monitor *csv) {
+    static const char begin[] = "Train_Samples_", end[] = ".csv";
+    size_t length = strlen(f->name);
+    char *folder = find_folder(csv);
+    bool is = folder && strcmp(folder, f->folder) == 0 && begins_with(f->name, begin) &&
+              length > strlen(end) && strcmp(f->name + length - strlen(end), end) == 0;
+    free(folder);
+    return is;
 }
 
 static bool is_same(const side_file *a, const side_file *b) {
@@ -79,6 +129,9 @@ static sifr_status check(side_file *files, int at, const sifr_config *config, si
     if (is_own(f, config))
         return base_fail(error, SIFR_USAGE,
                          "%s: %s is a file of the run's own, in --output; name another file",
+                         f->key, f->path);
+    if (is_series(f, &config->csv_monitor))
+        return base_fail(error, SIFR_USAGE, "%s: %s is a file of csv_monitor; name another file",
                          f->key, f->path);
     for (int other = 0; other < at; other++)
         if (is_same(&files[other], f))
@@ -129,6 +182,8 @@ sifr_status train_check_side_files(const sifr_config *config, sifr_error *error)
          .begin = "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"program\":\"sifr "},
     };
     BASE_TRY(check_homes(config, error));
+    BASE_TRY(check_folder("csv_monitor", &config->csv_monitor, config->output, error));
+    BASE_TRY(check_folder("tensorboard", &config->tensorboard, config->output, error));
     sifr_status status = SIFR_OK;
     for (int i = 0; status == SIFR_OK && i < FILES; i++) status = check(files, i, config, error);
     for (int i = 0; i < FILES; i++) free(files[i].folder);

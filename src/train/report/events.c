@@ -33,7 +33,8 @@ int train_events_of(const train_record *record, train_event out[TRAIN_EVENTS]) {
 }
 
 /* As Python's os.path.join. */
-static sifr_status join(const char *path, const char *name, char *out, sifr_error *error) {
+sifr_status train_events_path(const char *path, const char *name, char *out, sifr_error *error) {
+    if (!path) path = "";
     bool alone = !*path || *name == '/';
     const char *between = alone || path[strlen(path) - 1] == '/' ? "" : "/";
     int used = snprintf(out, BASE_PATH_LENGTH, "%s%s%s", alone ? "" : path, between, name);
@@ -44,7 +45,7 @@ static sifr_status join(const char *path, const char *name, char *out, sifr_erro
 sifr_status train_events_folder(const char *section, const char *output_path, const char *job_name,
                                 char *out, sifr_error *error) {
     sifr_error reason = {0};
-    sifr_status status = join(output_path ? output_path : "", job_name, out, &reason);
+    sifr_status status = train_events_path(output_path, job_name, out, &reason);
     if (status == SIFR_OK) status = base_make_directories(*out ? out : ".", &reason);
     if (status == SIFR_OK) return SIFR_OK;
     return base_fail(error, SIFR_USAGE, "%s.output_path: %s; give a folder that can be written",

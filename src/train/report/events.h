@@ -20,5 +20,8 @@ int train_events_of(const train_record *record, train_event out[TRAIN_EVENTS]);
  * output_path, job_name in the current directory. Messages name the key. */
 sifr_status train_events_folder(const char *section, const char *output_path, const char *job_name,
                                 char *out, sifr_error *error) SIFR_MUST_CHECK;
+/* Its path, in out[BASE_PATH_LENGTH], without making it. */
+sifr_status train_events_path(const char *output_path, const char *job_name, char *out,
+                              sifr_error *error) SIFR_MUST_CHECK;
 
 #endif
