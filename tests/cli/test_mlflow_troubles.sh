@@ -94,6 +94,10 @@ push 1 run --to $uri
 MLFLOW_TRACKING_USERNAME=me MLFLOW_TRACKING_PASSWORD='s3cr3t @of' push 0 by-token --to $uri
 push 0 run --to "http://me:s3cr3t%20%40of@${uri#http://}"
 check basic 'len(k["runs"]) == 2'
+echo echo >basic/mood
+push 1 run --to "http://me:s3cr3t%20%40of@${uri#http://}"
+said 'INTERNAL_ERROR: You sent \*\*\*' # the header has the password in base64
+rm basic/mood
 push 2 run --to "ftp://me:s3cr3t@host/"
 MLFLOW_TRACKING_USERNAME=me push 2 run --to $uri
 said 'MLFLOW_TRACKING_USERNAME is set without MLFLOW_TRACKING_PASSWORD; set both, or none'

@@ -25,8 +25,10 @@ struct train_http {
     train_curl curl;
     void *easy, *headers;
     char base[ADDRESS_BYTES]; /* without user and password */
-    char *secrets[4];         /* user, password, token, and the token's header; NULL: none */
-    train_http_login login;   /* its texts are copies */
+    /* User, password, token, the token's header, and what Basic makes of the first two, without
+     * its "="; NULL: none. */
+    char *secrets[5];
+    train_http_login login; /* its texts are copies */
     char *files[2];
     _Atomic double until; /* 0: no end */
     atomic_bool stops;
@@ -125,10 +127,30 @@ static sifr_status make_headers(train_http *h, sifr_error *error) {
     return add_header(h, h->secrets[3], error);
 }
 
+/* "user:password" in base64, as a server that echoes a request's header shows it. */
+static sifr_status encode_login(train_http *h, sifr_error *error) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *parts[] = {h->secrets[0], ":", h->secrets[1] ? h->secrets[1] : ""};
+    unsigned held = 0;
+    int bits = 0;
+    if (!h->secrets[0]) return SIFR_OK;
+    size_t size = 2 * (strlen(parts[0]) + strlen(parts[2])) + 8;
+    BASE_TRY(base_alloc(size, 1, &h->secrets[4], error));
+    char *to = h->secrets[4];
+    for (int i = 0; i < 3; i++)
+        for (const char *at = parts[i]; *at; at++) {
+            held = (held << 8 | (unsigned char)*at) & 0xffff;
+            for (bits += 8; bits >= 6; bits -= 6) *to++ = digits[held >> (bits - 6) & 63];
+        }
+    if (bits) *to++ = digits[held << (6 - bits) & 63];
+    return SIFR_OK;
+}
+
 static sifr_status open_all(train_http *h, const char *base, const train_http_login *login,
                             sifr_error *error) {
     BASE_TRY(copy_login(h, login, error));
     BASE_TRY(take_address(h, base, error));
+    BASE_TRY(encode_login(h, error));
     BASE_TRY(base_alloc(REPLY_BYTES + 1, 1, &h->reply, error));
     BASE_TRY(train_curl_open(&h->curl, error));
     BASE_TRY(make_headers(h, error));
@@ -158,7 +180,7 @@ void train_http_close(train_http *h) {
     if (!h) return;
     if (h->easy) h->curl.easy_cleanup(h->easy);
     if (h->headers) h->curl.slist_free_all(h->headers);
-    for (int i = 0; i < 4; i++) forget(h->secrets[i]);
+    for (int i = 0; i < 5; i++) forget(h->secrets[i]);
     for (int i = 0; i < 2; i++) free(h->files[i]);
     free(h->reply);
     free(h);
@@ -309,12 +331,27 @@ sifr_status train_http_put(train_http *h, const char *path, int file, size_t byt
 
 /* --- texts --- */
 
-static void hide(char *text, const char *secret) {
+static bool is_word(const char *text, const char *at, size_t length) {
+    return (at == text || !isalnum((unsigned char)at[-1])) && !isalnum((unsigned char)at[length]);
+}
+
+/* A short one as a word alone, or it would hide parts of words. `text` has `size` bytes. */
+static void hide(char *text, size_t size, const char *secret) {
     size_t length = secret ? strlen(secret) : 0;
-    if (length < 4) return; /* would hide parts of words */
-    for (char *at; (at = strstr(text, secret)) != NULL;) {
+    for (char *at = text; length && (at = strstr(at, secret)) != NULL;) {
+        if (length < 4 && !is_word(text, at, length)) {
+            at++;
+            continue;
+        }
+        size_t room = size - (size_t)(at - text), rest = strlen(at + length) + 1;
+        if (room < 4) {
+            *at = '\0';
+            return;
+        }
+        memmove(at + 3, at + length, rest < room - 3 ? rest : room - 3);
         memset(at, '*', 3);
-        memmove(at + 3, at + length, strlen(at + length) + 1);
+        at += 3;
+        text[size - 1] = '\0';
     }
 }
 
@@ -332,10 +369,8 @@ void train_http_tame(const train_http *h, const char *text, char *out, size_t si
     char whole[4096];
     size_t used = 0;
     snprintf(whole, sizeof whole, "%s", text);
-    hide(whole, h->secrets[1]);
-    hide(whole, h->secrets[2]);
-    hide_begin(whole, h->secrets[1]);
-    hide_begin(whole, h->secrets[2]);
+    for (int i = 1; i < 5; i++) hide(whole, sizeof whole, h->secrets[i]);
+    for (int i = 1; i < 5; i++) hide_begin(whole, h->secrets[i]);
     for (const char *at = whole; *at && used + 1 < size; at++) {
         unsigned char c = (unsigned char)*at;
         bool shown = c >= ' ' && c < 127; /* a cut character, or one that turns lines, is none */
