@@ -128,6 +128,29 @@ static void csv_goes_on(void **state) {
 }
 
 /* As DeepSpeed: the rate and scale of the next step; of a record the rest. */
+/* Neither the first series' file nor one that comes later. */
+static void a_file_of_another_kind_is_left(void **state) {
+    (void)state;
+    static const char *const names[] = {"train_loss", "eval_loss"};
+    for (int i = 0; i < 2; i++) {
+        char path[4096], *text;
+        size_t size;
+        monitors m;
+        void *sink = NULL;
+        sifr_error error = {0};
+        run_csv(0, (double[]){1}, 1);
+        snprintf(path, sizeof path, "%s/Train_Samples_%s.csv", scratch_path("logs/job"), names[i]);
+        assert_int_equal(base_write_file(path, "a,b\n1,2\n", 8, NULL), SIFR_OK);
+        begin(&m, 0);
+        assert_int_equal(train_csv_monitor.open(&m.settings, &sink, &error), SIFR_USAGE);
+        assert_message(&error, "the file does not begin with \"step,\", as a series does; give ");
+        assert_int_equal(base_read_file(path, 100, &text, &size, NULL), SIFR_OK);
+        assert_string_equal(text, "a,b\n1,2\n");
+        free(text);
+        assert_int_equal(base_remove_tree(m.folder, NULL), SIFR_OK);
+    }
+}
+
 static void events_have_deepspeeds_tags(void **state) {
     (void)state;
     train_event events[TRAIN_EVENTS];
@@ -248,6 +271,7 @@ static void a_sink_that_fails_stops_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(csv_is_as_deepspeed_writes_it),
                                        cmocka_unit_test(csv_goes_on),
+                                       cmocka_unit_test(a_file_of_another_kind_is_left),
                                        cmocka_unit_test(events_have_deepspeeds_tags),
                                        cmocka_unit_test(events_are_as_tensorboard_writes_them),
                                        cmocka_unit_test(an_empty_path_is_the_current_folder),

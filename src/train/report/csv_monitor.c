@@ -49,6 +49,12 @@ static int64_t find_end(const base_map *map, int64_t samples, bool *headed) {
     return (cut ? cut : whole) - text;
 }
 
+static sifr_status check_begin(const base_map *map, const char *path, sifr_error *error) {
+    if (map->size == 0 || (map->size > 5 && memcmp(map->data, "step,", 5) == 0)) return SIFR_OK;
+    return base_fail(error, SIFR_FAILED,
+                     "%s: the file does not begin with \"step,\", as a series does", path);
+}
+
 /* A new run adds a part of its own, as there; one that resumes goes on with the last part. */
 static sifr_status open_at(const csv_monitor *c, const char *path, int64_t *bytes, bool *headed,
                            sifr_error *error) {
@@ -57,11 +63,12 @@ static sifr_status open_at(const csv_monitor *c, const char *path, int64_t *byte
     *headed = false;
     if (!base_is_file(path)) return SIFR_OK;
     BASE_TRY(base_map_file(path, &map, error));
+    sifr_status status = check_begin(&map, path, error);
     int64_t kept = map.size ? find_end(&map, c->samples, headed) : 0;
     *bytes = c->resumes ? kept : (int64_t)map.size;
     *headed &= c->resumes;
     base_unmap(&map);
-    return SIFR_OK;
+    return status;
 }
 
 static sifr_status open_series(const csv_monitor *c, const char *tag, series *s,
@@ -123,12 +130,45 @@ static void close_all(void *sink) {
     free(c);
 }
 
+static bool is_series(const char *name) {
+    static const char begin[] = "Train_Samples_", end[] = ".csv";
+    size_t length = strlen(name);
+    return strncmp(name, begin, strlen(begin)) == 0 && length > strlen(end) &&
+           strcmp(name + length - strlen(end), end) == 0;
+}
+
+static sifr_status check_file(const char *folder, const char *name, sifr_error *error) {
+    char path[BASE_PATH_LENGTH];
+    base_map map;
+    if (!is_series(name) || !base_has_file(folder, name)) return SIFR_OK;
+    BASE_TRY(base_path_join(path, folder, name, error));
+    BASE_TRY(base_map_file(path, &map, error));
+    sifr_status status = check_begin(&map, path, error);
+    base_unmap(&map);
+    return status;
+}
+
+/* Also those that the first steps do not write: a file of another kind is not appended to. */
+static sifr_status check_files(const char *folder, sifr_error *error) {
+    char **names;
+    size_t count;
+    BASE_TRY(base_list_directory(folder, &names, &count, error));
+    sifr_status status = SIFR_OK;
+    for (size_t i = 0; i < count && status == SIFR_OK; i++)
+        status = check_file(folder, names[i], error);
+    base_free_names(names, count);
+    return status;
+}
+
 /* The first file now: a folder that cannot be written is refused before the first step. */
 static sifr_status open_folder(csv_monitor *c, const sifr_config *config, sifr_error *error) {
     series *first;
     sifr_error reason = {0};
     BASE_TRY(train_events_folder("csv_monitor", config->csv_monitor.output_path,
                                  config->csv_monitor.job_name, c->folder, error));
+    if (check_files(*c->folder ? c->folder : ".", &reason) != SIFR_OK)
+        return base_fail(error, SIFR_USAGE, "csv_monitor.output_path: %s; give another folder",
+                         reason.message);
     if (find_series(c, "Train/Samples/train_loss", &first, &reason) == SIFR_OK) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "csv_monitor.output_path: %s; give a folder that can be written",
