@@ -79,7 +79,7 @@ page() {
     printf 'GET /metrics HTTP/1.1\r\n\r\n' >&3
     cat <&3 >page
     exec 3>&-
-    grep -q '^sifr_eval_loss{run="long"} \|^sifr_step{run="long"} [1-9]' page
+    grep -q '^sifr_loss{run="long"} ' page
 }
 until_it page 2>/dev/null
 grep -q '^HTTP/1.1 200 OK' page || fail "the page: $(cat page)"
@@ -98,6 +98,8 @@ grep -qx "sifr_step{run=\"long\"} $step.0" sifr.prom || fail "step $step: $(cat 
 grep -qx 'sifr_running{run="long"} 0.0' sifr.prom || fail "$(cat sifr.prom)"
 train_llama 0 two 2 --prometheus-port $port --prometheus-file two.prom
 grep -qx 'sifr_step{run="two"} 6.0' two.prom || fail "2 ranks: $(cat two.prom)"
+loss=$(sed -n 's/.*"loss": *\([0-9.]\{8\}\).*/\1/p' two/metrics.jsonl | tail -1) # of two steps
+grep -q "^sifr_loss{run=\"two\"} ${loss:?}" two.prom || fail "not the record's loss, $loss: $(cat two.prom)"
 
 # --- services that sifr sends nothing to: the run says what brings its files there ---
 config ', "wandb": {"enabled": true, "team": "t"}'

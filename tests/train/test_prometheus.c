@@ -18,10 +18,13 @@
 static void the_text_has_the_newest_values(void **state) {
     (void)state;
     train_prometheus p = {.run = "a \"run\"\\\n", .total_steps = 10};
+    train_record kept = {.when = TRAIN_EACH_RECORD, .step = 2, .samples = 16, .time = 1, .left = 8};
+    train_record_put(&kept, TRAIN_LOSS, 2.5);
+    train_record_put(&kept, TRAIN_GRAD_NORM, INFINITY);
+    train_prometheus_note(&p, &kept);
     train_record step = {.when = TRAIN_EACH_STEP, .step = 3, .samples = 24, .time = 1.5, .left = 7};
-    train_record_put(&step, TRAIN_LOSS, 2.5);
-    train_record_put(&step, TRAIN_GRAD_NORM, INFINITY);
-    train_record_put(&step, TRAIN_MEMORY_BYTES, 1 << 20); /* not of each step */
+    train_record_put(&step, TRAIN_LOSS, 9); /* its own, which metrics.jsonl has not */
+    train_record_put(&step, TRAIN_MEMORY_BYTES, 1 << 20);
     train_prometheus_note(&p, &step);
     train_record evaluation = {.when = TRAIN_EACH_EVALUATION, .step = 3, .samples = 24, .time = 2};
     train_record_put(&evaluation, TRAIN_EVAL_LOSS, NAN);

@@ -15,6 +15,13 @@ static void note_more(train_prometheus *p, const char *key, double value) {
     p->of[i].value = value;
 }
 
+/* Values are those of metrics.jsonl: a step between two records has none. */
+static bool is_noted(const train_record *record, train_metric_id id) {
+    train_when when = train_metric_at(id)->when;
+    if (record->when == TRAIN_EACH_EVALUATION) return when == TRAIN_EACH_EVALUATION;
+    return record->when == TRAIN_EACH_RECORD && when != TRAIN_EACH_EVALUATION;
+}
+
 void train_prometheus_note(train_prometheus *p, const train_record *record) {
     char key[64];
     p->newest.step = record->step;
@@ -22,7 +29,7 @@ void train_prometheus_note(train_prometheus *p, const train_record *record) {
     p->newest.time = record->time;
     if (record->when != TRAIN_EACH_EVALUATION) p->newest.left = record->left;
     for (int id = 0; id < TRAIN_METRICS; id++)
-        if (record->has >> id & 1 && train_metric_at((train_metric_id)id)->when == record->when)
+        if (record->has >> id & 1 && is_noted(record, (train_metric_id)id))
             train_record_put(&p->newest, (train_metric_id)id, record->value[id]);
     for (int i = 0; i < record->more && record->when != TRAIN_EACH_STEP; i++)
         note_more(p, train_record_key(record, i, key), record->of[i].value);
