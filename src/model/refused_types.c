@@ -7,13 +7,13 @@
 
 static const char experts[] = "it has mixtures of experts, which are not supported";
 static const char states[] =
-    "it has linear attention or state spaces, which are not supported: every layer must have "
-    "attention over the sequence";
+    "it has state spaces or linear attention of a kind that is not supported: built are attention "
+    "over the sequence, the short convolutions of lfm2 and the gated delta rule of qwen3_5";
 static const char latent[] =
     "it has latent attention (kv_lora_rank) and mixtures of experts, which are not supported";
-static const char layer_inputs[] =
-    "it has an embedding of its own for each layer (hidden_size_per_layer_input) and keys and "
-    "values that layers share (num_kv_shared_layers), which are not supported";
+static const char hidden_states[] =
+    "its layers have several hidden states (altup_num_inputs), products of low rank (laurel_rank) "
+    "and an MLP that is sparse in its activations, which are not supported";
 static const char distances[] =
     "its scores have a bias by distance (ALiBi), which only model_type bloom has here";
 static const char encoder_decoder[] =
@@ -51,7 +51,7 @@ static const struct {
     {"dots1", experts},
     {"longcat_flash", experts},
     {"kimi*", experts},
-    {"qwen3_next", states},
+    {"qwen3_next", experts},
     {"qwen3_5_moe*", experts},
     {"olmo_hybrid", states},
     {"mamba*", states},
@@ -59,7 +59,7 @@ static const struct {
     {"falcon_h1", states},
     {"lfm2_moe", experts},
     {"mistral4", latent},
-    {"gemma3n_text", layer_inputs},
+    {"gemma3n_text", hidden_states},
     {"nemotron_h", states},
     {"rwkv*", states},
     {"jamba", states},

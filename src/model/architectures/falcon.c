@@ -65,10 +65,15 @@ static sifr_status read_dropout(const model_reader *r, model_config *out) {
 }
 
 static sifr_status read_falcon(const model_reader *r, model_config *out) {
-    bool biased;
+    bool biased, alibi;
     unsigned known = MODEL_ONE_OF(MODEL_GELU_TANH) | MODEL_ONE_OF(MODEL_GELU_ERF) |
                      MODEL_ONE_OF(MODEL_RELU) | MODEL_ONE_OF(MODEL_SILU);
     out->rope.theta = 10000;
+    BASE_TRY(model_read_bool(r, "alibi", false, &alibi));
+    if (alibi)
+        return model_refuse(r, "alibi",
+                            "transformers rounds this bias by distance to bf16, position by "
+                            "position, which is not built");
     BASE_TRY(read_sizes(r, out));
     BASE_TRY(read_form(r, out));
     BASE_TRY(read_dropout(r, out));
@@ -135,7 +140,7 @@ const model_architecture model_architecture_falcon = {
                                      {"FalconForSequenceClassification", MODEL_SEQUENCE_CLASSES},
                                      {"FalconForTokenClassification", MODEL_TOKEN_CLASSES},
                                      {0}},
-    .keys = (const char *const[]){"parallel_attn", NULL},
+    .keys = (const char *const[]){"parallel_attn", "alibi", NULL},
     .read = read_falcon,
     .build = build,
     .prefix = "transformer.",
