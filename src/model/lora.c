@@ -310,6 +310,16 @@ static bool is_trained(const sifr_model *model, int32_t index) {
     return lora->bias == MODEL_LORA_ITS_BIASES && w->adapted_bias;
 }
 
+/* A module that may get an adapter: the first product. */
+static const char *example_of(const sifr_model *model, char module[MODEL_NAME_LENGTH]) {
+    for (size_t n = 0; n < model->node_count; n++) {
+        const model_node *node = &model->nodes[n];
+        if (node->op == &model_op_linear && module_of(model->weights[node->w[0]].name, module))
+            return module;
+    }
+    return "(none)";
+}
+
 /* Modules that were asked for and that have no adapter, since they are no products inside of the
  * model: refused, but for those that a pattern of all products takes with it. */
 static void check_others(sifr_model *model) {
@@ -332,8 +342,7 @@ static void check_others(sifr_model *model) {
     if (adapted) return;
     MODEL_WRONG(model,
                 "%s: target_modules: no module of the model has such a name; names look like %s",
-                model->lora->where,
-                model->weight_count ? model->weights[model->weight_count / 2].name : "(none)");
+                model->lora->where, example_of(model, module));
 }
 
 static void check_saved(sifr_model *model, const model_config *config) {
