@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/errors.h"
 #include "base/file.h"
@@ -204,6 +205,18 @@ static bool is_given(const sifr_config *config, const char *name) {
     return given;
 }
 
+/* Whether the config names a model of which nothing is here, as one known by its name. */
+static bool lacks_folder(const sifr_config *config) {
+    char *text;
+    if (sifr_config_value(config, "model", &text, NULL) != SIFR_OK) return false;
+    json_t *value = json_loads(text, JSON_DECODE_ANY, NULL);
+    const char *model = json_string_value(value);
+    bool lacks = !model || access(model, F_OK) != 0;
+    json_decref(value);
+    sifr_text_free(text);
+    return lacks;
+}
+
 /* The command that runs the config, with the options that the config does not hold. */
 static void say_command(FILE *to, const plan_command *command, const sifr_plan *plan,
                         const sifr_config *config) {
@@ -217,7 +230,7 @@ static void say_command(FILE *to, const plan_command *command, const sifr_plan *
     if (ranks > 1) fprintf(to, " --ranks %lld", (long long)ranks);
     if (ranks > 1 && figures.ranks_per_host > 0 && figures.ranks_per_host < ranks)
         fputs(" --hostfile HOSTS", to);
-    if (!is_given(config, "model")) fputs(" --model DIR", to);
+    if (lacks_folder(config)) fputs(" --model FOLDER", to);
     if (!is_given(config, "data") && !is_given(config, "dataset")) fputs(" --data PATH", to);
     if (!is_given(config, "output")) {
         size_t length = strlen(path);

@@ -1,8 +1,11 @@
 #include "model/released.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/text.h"
 
 /* Of dense Gemma 4 models: five layers with a window to one without, as their class has it. */
 #define GEMMA4_TEXT                                                                                \
@@ -135,6 +138,15 @@ const char *model_released_config(const char *name, const char **spelt) {
         return released[i].config;
     }
     return NULL;
+}
+
+const char *model_released_near(const char *name) {
+    const char *names[COUNT];
+    bool owned = strchr(name, '/') != NULL;
+    for (size_t i = 0; i < COUNT; i++)
+        names[i] = owned ? released[i].name : strchr(released[i].name, '/') + 1;
+    const char *near = base_nearest(name, names, COUNT), *spelt = NULL;
+    return near && model_released_config(near, &spelt) ? spelt : NULL;
 }
 
 const char *model_released_list(char *out, size_t size) {

@@ -9,6 +9,9 @@
  * and the name as it is written; NULL for others. */
 const char *model_released_config(const char *name, const char **spelt);
 
+/* Of a name that is none of these: the nearest one, with its owner; NULL: none is near. */
+const char *model_released_near(const char *name);
+
 /* The names, separated by commas, for messages; returns out. */
 const char *model_released_list(char *out, size_t size);
 

@@ -52,6 +52,10 @@ static sifr_status open_here(api_plan_report *r, const sifr_settings *options,
     if (status != SIFR_OK) {
         if (automatic && (device_build_of(kind).version != 0 || device_is_there(kind)))
             base_log(run->log, SIFR_LOG_INFO, "device auto: a plan for the CPU: %s", why.message);
+        else if (automatic && r->options.device_memory > 0)
+            base_log(run->log, SIFR_LOG_INFO,
+                     "--device-memory: a plan of ranks on the CPU, which may take so much each; "
+                     "for GPUs describe one: --machine examples/h100.json");
         return device_open_cpu((int)options->threads, options->isa, &r->dev, error);
     }
     if (run->fit) return refuse_fit("the run is for the GPU of this machine", error);

@@ -2,10 +2,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "api/plan/plan_report.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "model/released.h"
 #include "plan/queries.h"
 #include "train/prepare/run_settings.h"
 
@@ -55,9 +57,20 @@ static bool is_of_output(const api_plan_report *r, const plan_outcome *o,
            !plan_fits_output(&search->output, r->model, &o->settings, o->nvme_bytes);
 }
 
+/* What takes less memory and is not chosen, since it trains another thing or needs a disk. */
+static const char *others_text(const api_plan_report *r, char *out, size_t size) {
+    const sifr_config *c = &r->config;
+    bool adapters = c->lora || c->adapter;
+    snprintf(out, size, "%s%s", r->search.disk_bytes ? "" : ", or a disk (--nvme)",
+             !adapters          ? ", or train adapters (LoRA, QLoRA: docs/lora.md, docs/qlora.md)"
+             : !c->quantization ? ", or hold frozen weights in 4 bits (QLoRA: docs/qlora.md)"
+                                : "");
+    return out;
+}
+
 static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
-    char text[192], need[32], capacity[32], shorter[96] = "";
+    char text[192], need[32], capacity[32], others[128], shorter[96] = "";
     char disk[API_PLAN_DISK_LENGTH] = "", on_disk[API_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
     if (least->possible && is_of_output(r, least, search))
@@ -74,9 +87,10 @@ static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, p
     base_format_bytes((uint64_t)r->limits.room_bytes, capacity);
     return base_fail(error, SIFR_NO_MEMORY,
                      "--fit: nothing fits%s: a rank may take %s (%s)%s, and the nearest settings "
-                     "(%s) take %s%s; use more ranks, or more memory per rank",
+                     "(%s) take %s%s; use more ranks, or more memory per rank%s",
                      search->ended ? " of what was tried before the search ended at its bound" : "",
-                     capacity, r->limits.text, on_disk, text, need, shorter);
+                     capacity, r->limits.text, on_disk, text, need, shorter,
+                     others_text(r, others, sizeof others));
 }
 
 /* A tier on the named directory; without a directory nothing is on disk. */
@@ -177,6 +191,16 @@ static void say_codes(const api_plan_report *r) {
             weights && sums ? "," : "", sums ? " of gradients on these ranks and hosts alone" : "");
 }
 
+/* A config names the model as it was given, and a run needs the weights. */
+static void say_folder(const api_plan_report *r) {
+    const char *model = r->config.model, *spelt;
+    if (access(model, F_OK) == 0 || !model_released_config(model, &spelt)) return;
+    fprintf(r->to,
+            "%-12s known by its name alone: give a run --model FOLDER, as `hf download %s "
+            "--local-dir FOLDER` fetches it\n",
+            "model", spelt);
+}
+
 void api_plan_print_fit(const api_plan_report *r) {
     say_outcome(r, "chosen", &r->best);
     say_codes(r);
@@ -189,6 +213,7 @@ void api_plan_print_fit(const api_plan_report *r) {
                 "train_batch_size leaves fewer\n",
                 "not all");
     say_prices(r);
+    say_folder(r);
 }
 
 /* Gathers in codes, gradients, and both; kept is the fastest, if it saves a fiftieth of a step. */

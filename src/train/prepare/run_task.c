@@ -42,13 +42,38 @@ static bool is_regression(const model_choice *choice) {
     return choice->has_problem && choice->problem == MODEL_REGRESSION;
 }
 
+/* Names of releases say by a part such as "-A4B" how many parameters a token takes, of more. */
+static bool has_experts_by_name(const char *model) {
+    for (const char *at = strstr(model, "-A"); at; at = strstr(at + 1, "-A")) {
+        size_t digits = strspn(at + 2, "0123456789.");
+        if (digits && at[2 + digits] == 'B') return true;
+    }
+    return false;
+}
+
+static sifr_status refuse_unknown(const char *model, sifr_error *error) {
+    const char *near = model_released_near(model);
+    if (has_experts_by_name(model))
+        return base_fail(error, SIFR_FAILED,
+                         "%s: no such file or folder, and by its name it has experts, which are "
+                         "not supported",
+                         model);
+    return base_fail(
+        error, SIFR_FAILED,
+        "%s: no such file or folder, and no released model that is known by name%s%s%s; "
+        "give a model's folder, as `hf download` fetches one into its --local-dir, or "
+        "a name that `sifr plan` lists",
+        model, near ? " (the nearest is " : "", near ? near : "", near ? ")" : "");
+}
+
 /* A config.json, or one that is known by the name under which its model is released, of which
  * nothing else is needed. A folder goes first. */
 static sifr_status load_config(const char *model, const model_choice *choice, model_config *out,
                                sifr_error *error) {
-    const char *name, *text = NULL;
-    if (access(model, F_OK) != 0) text = model_released_config(model, &name);
-    if (!text) return model_config_load_as(model, choice, out, error);
+    const char *name, *text;
+    if (access(model, F_OK) == 0) return model_config_load_as(model, choice, out, error);
+    text = model_released_config(model, &name);
+    if (!text) return refuse_unknown(model, error);
     return model_config_parse_as(text, strlen(text), name, choice, out, error);
 }
 
