@@ -72,9 +72,18 @@ static void print_tokenizer(const json_t *tokenizer) {
     for (int i = 0; i < 4; i++) printf("  %-18s %s\n", parts[i], text_of(tokenizer, parts[i]));
 }
 
+static void print_carried(const json_t *carried, const char *text) {
+    char bytes[32];
+    printf("trained: the text model alone, as %s; %" PRId64 " tensors beside it, %s, are carried "
+           "along as they are\n",
+           text, number_of(carried, "tensors"),
+           base_format_bytes((uint64_t)number_of(carried, "bytes"), bytes));
+}
+
 static void print_folder(const json_t *folder) {
     const json_t *config = json_object_get(folder, "config");
     const json_t *weights = json_object_get(folder, "weights");
+    const json_t *carried = json_object_get(folder, "carried");
     const json_t *tokenizer = json_object_get(folder, "tokenizer");
     bool adapter = strcmp(text_of(folder, "kind"), "adapter") == 0;
     printf("%s: %s folder\n", text_of(folder, "path"), adapter ? "an adapter" : "a model");
@@ -86,6 +95,7 @@ static void print_folder(const json_t *folder) {
         printf("config:\n");
         print_members(config);
     }
+    if (carried) print_carried(carried, text_of(config, "text_model"));
     if (json_is_null(tokenizer)) {
         printf("tokenizer: none\n");
     } else if (json_object_get(tokenizer, "error")) {

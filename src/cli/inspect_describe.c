@@ -27,6 +27,48 @@ static sifr_status finish(json_t *made, json_t **out, sifr_error *error) {
     return made ? SIFR_OK : base_fail_alloc(error, 256);
 }
 
+/* How many layers there are of each type, by transformers' names, where they are not all alike. */
+static void add_layer_types(const model_config *c, json_t *config) {
+    static const struct {
+        unsigned bit;
+        const char *name;
+    } types[] = {{MODEL_LAYER_CONVOLUTION, "conv"},
+                 {MODEL_LAYER_LINEAR, "linear_attention"},
+                 {MODEL_LAYER_WINDOW, "sliding_attention"},
+                 {0, "full_attention"}};
+    enum { TYPES = sizeof types / sizeof *types };
+    int64_t counts[TYPES] = {0};
+    for (int64_t l = 0; l < c->num_hidden_layers; l++) {
+        int t = 0;
+        while (types[t].bit && !(c->layers[l] & types[t].bit)) t++;
+        counts[t]++;
+    }
+    if (counts[TYPES - 1] == c->num_hidden_layers) return;
+    json_t *layers = json_object();
+    for (int t = 0; t < TYPES; t++)
+        if (counts[t]) json_object_set_new(layers, types[t].name, json_integer(counts[t]));
+    json_object_set_new(config, "layers_of_type", layers);
+}
+
+static void add_text_layers(const model_config *c, json_t *config) {
+    const struct {
+        const char *key;
+        int64_t value;
+    } linear[] = {{"linear_num_key_heads", c->linear.keys},
+                  {"linear_num_value_heads", c->linear.values},
+                  {"linear_key_head_dim", c->linear.key_dim},
+                  {"linear_value_head_dim", c->linear.value_dim},
+                  {"linear_conv_kernel_dim", c->convolution_size}};
+    if (c->multimodal) json_object_set_new(config, "text_model", json_string(c->text_type));
+    add_layer_types(c, config);
+    for (size_t i = 0; c->linear.keys && i < sizeof linear / sizeof *linear; i++)
+        json_object_set_new(config, linear[i].key, json_integer(linear[i].value));
+    if (c->convolution_size && !c->linear.keys) {
+        json_object_set_new(config, "conv_L_cache", json_integer(c->convolution_size));
+        json_object_set_new(config, "conv_bias", json_boolean(c->convolution_bias));
+    }
+}
+
 static json_t *config_json(const model_config *c) {
     json_t *eos = json_array();
     for (int i = 0; i < c->eos_count; i++) {
@@ -59,6 +101,7 @@ static json_t *config_json(const model_config *c) {
                             json_integer(c->layer_input_size));
     if (config && c->sliding_window)
         json_object_set_new(config, "sliding_window", json_integer(c->sliding_window));
+    if (config) add_text_layers(c, config);
     const model_architecture *architecture = model_architecture_find(c->model_type);
     if (!config || !architecture || architecture->learned_positions) return config;
     json_t *rope =
@@ -111,6 +154,24 @@ static sifr_status add_weights(const char *path, json_t *into, sifr_error *error
     return SIFR_OK;
 }
 
+/* Of a folder with a tower: what is beside its text model. Nothing of one that does not open. */
+static void add_carried(const char *path, json_t *into) {
+    engine_folder folder = {0};
+    const formats_tensor **carried;
+    size_t count;
+    int64_t bytes = 0;
+    if (engine_folder_open(path, &folder, NULL) != SIFR_OK) return;
+    if (engine_find_carried(folder.model, folder.architecture, folder.weights, &carried, &count,
+                            NULL) == SIFR_OK) {
+        for (size_t i = 0; i < count; i++) bytes += (int64_t)carried[i]->bytes;
+        json_object_set_new(
+            into, "carried",
+            json_pack("{s:I, s:I}", "tensors", (json_int_t)count, "bytes", (json_int_t)bytes));
+        free((void *)carried);
+    }
+    engine_folder_close(&folder);
+}
+
 /* {"type": …} for a part of a tokenizer.json, or null. */
 static json_t *part_type(const json_t *tokenizer, const char *part) {
     const json_t *type = json_object_get(json_object_get(tokenizer, part), "type");
@@ -140,6 +201,7 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
     char file[BASE_PATH_LENGTH];
     sifr_status status = SIFR_OK;
     sifr_error inner = {0};
+    bool tower = false;
     json_t *json, *part,
         *made = json_pack("{s:s, s:s, s:{}, s:n, s:n}", "kind", "model", "path", path, "config",
                           "weights", "tokenizer");
@@ -150,6 +212,7 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
         /* The folder of an unsupported architecture can still be inspected. */
         model_config config;
         bool good = model_config_load(file, &config, &inner) == SIFR_OK;
+        tower = good && config.multimodal;
         json_object_set_new(made, "config",
                             good ? config_json(&config)
                                  : json_pack("{s:s}", "error", inner.message));
@@ -160,6 +223,7 @@ static sifr_status describe_folder(const char *path, json_t **out, sifr_error *e
     if (formats_weights_there(path)) {
         json_object_set_new(made, "weights", part = json_object());
         BASE_TRY_GOTO(status, add_weights(path, part, error), done);
+        if (tower) add_carried(path, made);
     }
 
     BASE_TRY_GOTO(status, base_path_join(file, path, "tokenizer.json", error), done);

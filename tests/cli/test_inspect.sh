@@ -34,6 +34,28 @@ says '^  hidden_size +64$'
 expect 0 model/model.safetensors
 says 'a safetensors file'
 
+# Layers that are not all alike, and what is beside a text model.
+golden=$SOURCE/tests/golden
+expect 0 "$golden/gguf/lfm2"
+says '^  layers_of_type +\{"conv":2,"full_attention":1\}$'
+says '^  conv_L_cache +3$'
+! grep -q '^trained: ' out || fail "a text model has a tower"
+expect 0 "$golden/multimodal/models/qwen3_5"
+says '^  text_model +qwen3_5_text$'
+says '^  layers_of_type +\{"linear_attention":1,"full_attention":1\}$'
+says '^  linear_num_key_heads +1$'
+says '^  linear_num_value_heads +2$'
+says '^  linear_key_head_dim +4$'
+says '^  linear_value_head_dim +6$'
+says '^  linear_conv_kernel_dim +4$'
+says '^trained: the text model alone, as qwen3_5_text; 21 tensors beside it, 7.75 KiB, are carried along'
+beside=$(grep -c '^  model\.visual\.' out)
+[ "$beside" = 21 ] || fail "$beside tensors of the tower are listed"
+expect 0 "$golden/multimodal/models/qwen3_5" --json
+says '"carried": \{'
+expect 0 model
+! grep -q layers_of_type out || fail "layers that are alike are counted"
+
 # A family that cannot be trained can be looked at.
 mkdir other
 echo '{"model_type": "some_rnn"}' >other/config.json
