@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* "google/gemma-4-31B", with or without the owner, in any case of letters: the text of a config.json
- * and the name as it is written; NULL for others. */
+/* "google/gemma-4-31B", with or without the owner, in any case of letters: the text of a
+ * config.json and the name as it is written; NULL for others. */
 const char *model_released_config(const char *name, const char **spelt);
 
 /* Of a name that is none of these: the nearest one, with its owner; NULL: none is near. */

@@ -228,6 +228,7 @@ sifr_status api_plan_make(api_plan_report *r, sifr_error *error) {
     }
     BASE_TRY(train_take_base(&r->config, r->options.ranks, error));
     BASE_TRY(train_read_lora(&r->config, &r->lora, error));
+    BASE_TRY(train_check_name(r->config.model, error));
     BASE_TRY(train_read_model_config(&r->config, &r->lora, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));
     BASE_TRY(train_freeze(&r->config, r->model, r->log, error));

@@ -51,8 +51,9 @@ static bool has_experts_by_name(const char *model) {
     return false;
 }
 
-static sifr_status refuse_unknown(const char *model, sifr_error *error) {
-    const char *near = model_released_near(model);
+sifr_status train_check_name(const char *model, sifr_error *error) {
+    const char *near = model_released_near(model), *name;
+    if (access(model, F_OK) == 0 || model_released_config(model, &name)) return SIFR_OK;
     if (has_experts_by_name(model))
         return base_fail(error, SIFR_FAILED,
                          "%s: no such file or folder, and by its name it has experts, which are "
@@ -73,7 +74,7 @@ static sifr_status load_config(const char *model, const model_choice *choice, mo
     const char *name, *text;
     if (access(model, F_OK) == 0) return model_config_load_as(model, choice, out, error);
     text = model_released_config(model, &name);
-    if (!text) return refuse_unknown(model, error);
+    if (!text) return model_config_load_as(model, choice, out, error);
     return model_config_parse_as(text, strlen(text), name, choice, out, error);
 }
 

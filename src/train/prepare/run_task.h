@@ -26,6 +26,10 @@ sifr_status train_check_adapters(const sifr_config *config, sifr_error *error) S
 sifr_status train_open_folder(const sifr_config *config, const model_lora *lora, engine_folder *out,
                               sifr_error *error) SIFR_MUST_CHECK;
 
+/* Of what is only planned: a model that is neither a folder nor known by name is refused with the
+ * nearest name. */
+sifr_status train_check_name(const char *model, sifr_error *error) SIFR_MUST_CHECK;
+
 /* Reads config.json alone, for the config's task, as it would be opened: for plans. A head that is
  * made for labels that neither config nor data name has those of config.json, two by default. */
 sifr_status train_read_model_config(const sifr_config *config, const model_lora *lora,
