@@ -19,7 +19,9 @@ def offload(a):
 
 def config(a, ranks):
     return {"train_micro_batch_size_per_gpu": a.sequences, "gradient_accumulation_steps": 1,
-            "train_batch_size": a.sequences * ranks // a.tensors, "gradient_clipping": 1.0,
+            # With AutoTP, DeepSpeed 0.19.8 checks this before it knows of tensor ranks: left out.
+            **({"train_batch_size": a.sequences * ranks} if a.tensors == 1 else {}),
+            "gradient_clipping": 1.0,
             "bf16": {"enabled": a.precision == "bf16"},
             "zero_optimization": {"stage": a.stage, "overlap_comm": True, **offload(a)},
             **({"tensor_parallel": {"autotp_size": a.tensors}} if a.tensors > 1 else {}),
