@@ -109,3 +109,14 @@ says '^chosen .*context ranks 2'
 sed -i 's/{"size": 2, "kind"/{"size": "auto", "kind"/' ds.json
 expect 0 $mesh
 ! grep -q '^mesh ' out || fail "a run with \"auto\" divides something"
+
+# The global batch stays: where it is no multiple of all ranks, an axis that is to be chosen divides
+# them, and without one the batch is refused as a run does.
+sed -i 's/"train_batch_size": 4/"train_batch_size": 2/; s/"gather"/"ulysses"/' ds.json
+expect 0 $mesh --fit --output batch.json
+says '^chosen .*(tensor|context) ranks [24]'
+grep -q '"train_batch_size": 2,' batch.json || fail "another batch: $(cat batch.json)"
+expect 0 train --config batch.json --ranks 4 --threads 1 --output batch-run --json
+sed -i 's/"size": "auto"/"size": 1/g' ds.json
+expect 2 $mesh --fit --output batch.json
+grep -q 'train_batch_size 2 is no multiple of gradient_accumulation_steps 1 × 4 ranks' err || fail "$(cat err)"

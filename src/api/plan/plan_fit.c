@@ -115,7 +115,8 @@ static sifr_status adopt_setting(sifr_config *config, const plan_choice *row,
     if (fit.kind == CONFIG_FIT_BYTES && s->step.recompute != SIFR_RECOMPUTE_AUTO)
         return config_gives(config, row->key) ? config_choose(config, row->key, "auto", error)
                                               : SIFR_OK;
-    bool says = !(row->traits & PLAN_OF_RANKS) || plan_is_worth_saying(row, s);
+    bool says = !(row->traits & PLAN_OF_RANKS) || plan_is_worth_saying(row, s) ||
+                config_gives(config, row->key);
     return says ? config_choose(config, row->key, text, error) : SIFR_OK;
 }
 

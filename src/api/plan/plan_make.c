@@ -90,6 +90,9 @@ static sifr_status find_limits(api_plan_report *r, const plan_settings *settings
     r->search.threads = processors();
     if (r->limits.is_shared) r->search.spare_bytes = plan_spare(r->limits.room_bytes);
     r->search.host_room_bytes = r->limits.host_room_bytes;
+    r->search.any_stages |= r->any_stages;
+    r->search.any_tensors |= r->any_tensors;
+    r->search.any_contexts |= r->any_contexts;
     return SIFR_OK;
 }
 
@@ -181,6 +184,31 @@ static sifr_status open_plan(api_plan_report *r, sifr_error *error) {
     return o->fit ? SIFR_OK : plan_own(r, settings, error);
 }
 
+/* The smallest size of an axis that is to be chosen, with which the batch is a multiple of the
+ * ranks that share it: the search begins there. `reason` stays where there is none. */
+static sifr_status resolve_axes(api_plan_report *r, sifr_error *reason) {
+    static const char *const axes[] = {"sifr.context_parallel.size", "tensor_parallel.size",
+                                       "pipeline.stages"};
+    sifr_config *config = &r->config;
+    const bool open[] = {config_opens_contexts(config), config_opens_tensors(config),
+                         config_opens_stages(config)};
+    char text[24];
+    for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
+        for (int64_t size = 2; open[i] && size <= r->options.ranks; size++) {
+            if (r->options.ranks % size) continue;
+            snprintf(text, sizeof text, "%lld", (long long)size);
+            BASE_TRY(config_set(config, axes[i], text, reason));
+            if (config_resolve(config, r->options.ranks, NULL) != SIFR_OK) continue;
+            r->any_contexts = open[0];
+            r->any_tensors = open[1];
+            r->any_stages = open[2];
+            return SIFR_OK;
+        }
+        if (open[i]) BASE_TRY(config_set(config, axes[i], "auto", reason));
+    }
+    return SIFR_USAGE;
+}
+
 /* With --fit only the global batch has to be there: how it is cut is what is looked for. */
 static sifr_status resolve(api_plan_report *r, sifr_error *error) {
     sifr_config *config = &r->config;
@@ -192,7 +220,8 @@ static sifr_status resolve(api_plan_report *r, sifr_error *error) {
         return status;
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
         BASE_TRY(config_set(config, cuts[i], "auto", error));
-    return config_resolve(config, r->options.ranks, error);
+    status = config_resolve(config, r->options.ranks, error);
+    return status == SIFR_USAGE ? resolve_axes(r, error) : status;
 }
 
 /* A disk that is not at hand is a size; the config then has a directory's usual name. */

@@ -42,9 +42,11 @@ typedef struct api_plan_report {
     size_t change_count;
     int64_t largest_sequences, largest_length; /* that fit; 0: none */
     int64_t length;
-    sifr_error too_large;     /* message if there is less memory or disk than that */
-    bool has_others;          /* stages, changes and the largest are found */
-    plan_settings asked;      /* for --fit: what the config says */
+    sifr_error too_large; /* message if there is less memory or disk than that */
+    bool has_others;      /* stages, changes and the largest are found */
+    /* For --fit: axes that are to be chosen and have a size to begin with. */
+    bool any_stages, any_tensors, any_contexts;
+    plan_settings asked;      /* what the config says */
     plan_search fitted;       /* after it: the search ... */
     plan_outcome given, best; /* ... of these */
     plan_outcome coded;       /* the best one with transfers in codes (ZeRO++), where that pays;

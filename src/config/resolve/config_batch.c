@@ -124,7 +124,7 @@ sifr_status config_resolve_batch(sifr_config *config, int64_t world_size, sifr_e
         config_setting_at(config, "sifr.per_device_train_batch_size")->origin == CONFIG_FROM_FLAG;
     steps_flag |=
         config_setting_at(config, "sifr.gradient_accumulation_steps")->origin == CONFIG_FROM_FLAG;
-    bool outvoted = b.global && !global_flag && micro_flag && steps_flag;
+    bool outvoted = b.global && !global_flag && micro_flag && steps_flag && b.micro && b.steps;
     if (outvoted) b.global = 0;
     config_batch given = b;
     if (b.global && b.micro && b.steps) {
