@@ -92,6 +92,11 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gathered,
                   int64_t *reduced);
 
+/* The spans with several ranks of which a plan says what they move. Data ranks are among them where
+ * something is added over them as such (PowerSGD). Returns their number. */
+enum { PLAN_WIRE_SPANS = 7 };
+size_t plan_wire_spans(const plan_schedule *schedule, plan_span out[PLAN_WIRE_SPANS]);
+
 /* Bytes that exchanges deliver, all and those of one span. */
 int64_t plan_exchanged(const plan_schedule *schedule);
 int64_t plan_exchanged_of(const plan_schedule *schedule, plan_span span);

@@ -58,6 +58,11 @@ same zero two
 settings 1 3
 train four 4
 exact
+# A plan says what data ranks add, and what of it crosses hosts.
+"$SIFR" plan --config ds.json --model model --world-size 4 --ranks-per-host 2 --seq-length 32 >plan \
+    2>err || fail "plan: $(cat err)"
+grep -qE '^  data +[0-9.]+ KiB in gathers, [0-9.]+ KiB in reductions; [0-9.]+ KiB from other hosts' plan ||
+    fail "no wire of data ranks: $(cat plan)"
 settings 3 3
 train again 4
 exact

@@ -36,15 +36,14 @@ static json_t *wire_json(const plan_outcome *stage) {
 /* Of each axis with several ranks: its length, and the bytes that it moves. */
 static json_t *mesh_json(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
-    static const plan_span spans[] = {PLAN_REPLICAS, PLAN_STATE, PLAN_CONTEXTS,
-                                      PLAN_TENSORS,  PLAN_HOSTS, PLAN_ALIKE};
+    plan_span spans[PLAN_WIRE_SPANS];
+    size_t count = plan_wire_spans(s, spans);
     int32_t here = r->machine.ranks_per_host,
             stages = plan_mesh_ranks(&s->settings.mesh, PLAN_STAGES);
     json_t *mesh = json_object();
-    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+    for (size_t i = 0; i < count; i++) {
         int64_t gathered, reduced, exchanged = plan_exchanged_of(s, spans[i]);
         int32_t ranks = plan_mesh_ranks(&s->settings.mesh, spans[i]);
-        if (ranks == 1) continue;
         plan_wire_of(s, spans[i], &gathered, &reduced);
         json_t *of = json_pack("{s:i, s:I, s:I, s:I}", "ranks", (int)ranks, "gathered_bytes",
                                (json_int_t)gathered, "reduced_bytes", (json_int_t)reduced,

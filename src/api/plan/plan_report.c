@@ -118,8 +118,8 @@ static void print_pipeline(const api_plan_report *r) {
 static void print_mesh(const api_plan_report *r) {
     const plan_schedule *s = r->schedule;
     const plan_mesh *mesh = &s->settings.mesh;
-    static const plan_span spans[] = {PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
-                                      PLAN_TENSORS, PLAN_HOSTS,    PLAN_ALIKE};
+    plan_span spans[PLAN_WIRE_SPANS];
+    size_t count = plan_wire_spans(s, spans);
     char text[PLAN_MESH_LENGTH], where[PLAN_MESH_LENGTH], gathered[32], reduced[32], crossing[32];
     plan_places places = {.per_host = r->machine.ranks_per_host, .per_node = r->ranks_per_node};
     bool stages = plan_parts(&s->settings.pipeline) > 1,
@@ -132,10 +132,9 @@ static void print_mesh(const api_plan_report *r) {
         fprintf(r->to, "where        %s\n", where);
     else
         fprintf(r->to, "mesh         %s, %s\n", plan_mesh_text(mesh, text), where);
-    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++) {
+    for (size_t i = 0; i < count; i++) {
         int64_t in, sums, across = plan_wire_crossing(s, spans[i], places.per_host),
                           parts = plan_exchanged_of(s, spans[i]);
-        if (plan_mesh_ranks(mesh, spans[i]) == 1) continue;
         plan_wire_of(s, spans[i], &in, &sums);
         fprintf(r->to, "  %-10s %s in gathers, %s in reductions", plan_span_name(spans[i]),
                 base_format_bytes((uint64_t)in, gathered),
