@@ -215,7 +215,7 @@ mesh_row() {
 {"train_batch_size": $3, "train_micro_batch_size_per_gpu": 1,
  "zero_optimization": {"stage": $4${8:+, $8}}, $pipeline"sifr": {$more}}
 J
-    "$sifr" plan --config mesh.json --model "$2" --world-size "$1" --machine examples/h100.json \
+    "$sifr" plan --config mesh.json --model "$2" --world-size "$1" --machine "$machine" \
         --threads 8 --bf16 --seq-length 4096 --json >mesh.out
     awk -v head="| $1 | $2 | $4${8:+, $7} | $5${9:+, $7} | $([ "$6" = 0 ] || echo "$6") |" '
         /^  "peak_bytes":/ { memory = $2 + 0 }
@@ -230,6 +230,7 @@ J
                 crossing ? sprintf("%.1f GiB", crossing / 2^30) : "-"
         }' mesh.out
 }
+machine=examples/h100.json
 {
     echo '| devices | model | ZeRO | stages | `shard_size` | memory of a rank | step | waiting | from other hosts |'
     echo '|---|---|---|---|---|---|---|---|---|'
@@ -255,6 +256,19 @@ J
 show sifr plan --config mesh.json --model llama-70b --world-size 1024 --machine examples/h100.json \
     --threads 8 --bf16 --seq-length 4096 |
     sed -n '1,2p; /^    ranks /,/^    predicted /p' | sed '$s/$/\n/' | put thousand parallelism
+# Where a host's eight share 100 Gbit/s, a step waits for the network.
+sed 's/"network_bytes_per_s": 376e9/"network_bytes_per_s": 12e9/' "$tree/examples/h100.json" >ethernet.json
+machine=ethernet.json
+{
+    echo '| devices | model | ZeRO | memory of a rank | step | waiting | from other hosts |'
+    echo '|---|---|---|---|---|---|---|'
+    {
+        mesh_row 64 llama-8b 256 3 1 0
+        mesh_row 64 llama-8b 256 3 1 0 'hpZ 8' '"zero_hpz_partition_size": 8'
+        mesh_row 1024 llama-70b 2048 3 1 0
+        mesh_row 1024 llama-70b 2048 3 1 0 'hpZ 8' '"zero_hpz_partition_size": 8'
+    } | cut -d '|' -f 1-4,7-
+} | put hpz zeropp
 
 # --- the longest sequence of Llama-8B that context ranks hold, in 80 GB each ---
 # longest RANKS KIND NEAR [DISK]: prints it, which is near so many tokens; with DISK state and
