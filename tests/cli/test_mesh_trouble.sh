@@ -27,6 +27,8 @@ mesh 2 2 2 ', "collective_timeout": 4'
 case="rank 3 stopped"
 start
 lose 3 STOP
+# The others wait, each in a lane of its own: none is said to be idle.
+! grep -E 'rank [0-24-7] has not been in a collective' err || fail "$case: a rank that waits is blamed"
 
 # Two more tensor ranks than fit say so, with what does.
 refused() { # MESSAGE RANKS

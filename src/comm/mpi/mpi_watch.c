@@ -33,12 +33,18 @@ void comm_mpi_publish_none(mpi_group *g) {
     comm_board_write(&comm_host_own(&g->process->host)->entries[g->slot], &none);
 }
 
-/* What a rank of this host did last, in any group. */
+/* A rank that waits in one lane may have ended a collective of another one since. */
+static bool says_more(const comm_state *a, const comm_state *b) {
+    if (!b->number || a->busy != b->busy) return !b->number || a->busy;
+    return a->busy ? a->since < b->since : a->since > b->since;
+}
+
+/* What a rank of this host waits in for the longest time, in any group, or did last. */
 static comm_state last_of(const comm_seat *seat) {
     comm_state last = comm_board_read(&seat->entries[0]);
     for (int i = 1; i < COMM_SLOTS; i++) {
         comm_state state = comm_board_read(&seat->entries[i]);
-        if (state.number && state.since > last.since) last = state;
+        if (state.number && says_more(&state, &last)) last = state;
     }
     return last;
 }
