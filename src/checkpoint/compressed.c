@@ -83,8 +83,10 @@ sifr_status checkpoint_save_compressed(const sifr_engine *engine, const char *di
 
 static json_t *ranks_of(const sifr_engine *engine) {
     const plan_mesh *mesh = &engine_schedule(engine)->settings.mesh;
-    return json_pack("{s:I, s:I, s:I}", "data_ranks", (json_int_t)plan_mesh_ranks(mesh, PLAN_DATA),
-                     "stages", (json_int_t)plan_mesh_ranks(mesh, PLAN_STAGES), "tensors",
+    return json_pack("{s:I, s:I, s:I, s:I}", "data_ranks",
+                     (json_int_t)plan_mesh_ranks(mesh, PLAN_DATA), "stages",
+                     (json_int_t)plan_mesh_ranks(mesh, PLAN_STAGES), "contexts",
+                     (json_int_t)plan_mesh_ranks(mesh, PLAN_CONTEXTS), "tensors",
                      (json_int_t)plan_mesh_ranks(mesh, PLAN_TENSORS));
 }
 
@@ -125,12 +127,18 @@ static sifr_status take_file(const checkpoint_opened *opened, const sifr_engine 
     return SIFR_OK;
 }
 
+/* Checkpoints may lack contexts: there were none. */
+static json_int_t ranks_in(const json_t *entry, const char *key) {
+    const json_t *value = json_object_get(entry, key);
+    return json_is_integer(value) ? json_integer_value(value) : 1;
+}
+
 /* NULL: they are those of this run's ranks. */
 static const char *differs(const json_t *entry, const sifr_engine *engine) {
     json_t *own = ranks_of(engine), *value;
     const char *key, *other = NULL;
     json_object_foreach(own, key, value) {
-        if (!json_equal(json_object_get(entry, key), value)) other = key;
+        if (ranks_in(entry, key) != json_integer_value(value)) other = key;
     }
     json_decref(own);
     return other;
@@ -147,7 +155,7 @@ sifr_status checkpoint_load_compressed(const checkpoint_opened *opened, const si
     if (!entry) return SIFR_OK;
     const char *key = engine_schedule(engine)->compresses ? differs(entry, engine) : NULL;
     if (!engine_schedule(engine)->compresses || key) {
-        json_int_t was = json_integer_value(json_object_get(entry, key ? key : "data_ranks"));
+        json_int_t was = ranks_in(entry, key ? key : "data_ranks");
         if (says)
             base_log(log, SIFR_LOG_WARNING,
                      "%s: errors of compressed gradients are dropped: they are those of %lld %s, "
@@ -155,6 +163,7 @@ sifr_status checkpoint_load_compressed(const checkpoint_opened *opened, const si
                      directory, (long long)was,
                      !key || strcmp(key, "data_ranks") == 0 ? "ranks that compress gradients"
                      : strcmp(key, "stages") == 0           ? "pipeline stages"
+                     : strcmp(key, "contexts") == 0         ? "context ranks"
                                                             : "tensor ranks");
         return SIFR_OK;
     }

@@ -7,11 +7,11 @@
 enum { BACK = ENGINE_GROUPS - 1 };
 
 static const plan_span spans[ENGINE_GROUPS] = {
-    PLAN_WORLD,    PLAN_STAGES,  PLAN_DATA,  PLAN_STATE, PLAN_REPLICAS,
-    PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS, PLAN_ALIKE, PLAN_STAGES};
-static const char *const names[ENGINE_GROUPS] = {"world",   "stage",     "data",   "shard",
-                                                 "replica", "context",   "tensor", "host",
-                                                 "alike",   "stage back"};
+    PLAN_WORLD,   PLAN_STAGES, PLAN_DATA,  PLAN_STATE, PLAN_REPLICAS, PLAN_CONTEXTS,
+    PLAN_TENSORS, PLAN_HOSTS,  PLAN_ALIKE, PLAN_BATCH, PLAN_STAGES};
+static const char *const names[ENGINE_GROUPS] = {"world",   "stage",   "data",      "shard",
+                                                 "replica", "context", "tensor",    "host",
+                                                 "alike",   "batch",   "stage back"};
 
 /* What a step waits for overtakes what it moves beside computing. */
 static comm_lane lane_of(int index) {
@@ -32,14 +32,19 @@ engine_groups engine_groups_flat(comm_group *world) {
     return groups;
 }
 
+/* Whether the one span covers the other and has no more ranks; that of the batch covers none before
+ * it, and is one of these where axes have one rank. */
+static bool has_same(const plan_mesh *mesh, plan_span span, plan_span of) {
+    bool covers = (span & of) == of || ((span & of) == span && of == PLAN_BATCH);
+    return covers && plan_mesh_ranks(mesh, span) == plan_mesh_ranks(mesh, of);
+}
+
 /* An earlier group with the same ranks, in the same lane. Stages send to each other, so theirs are
  * never shared. */
 static comm_group *find_same(const engine_groups *groups, const plan_mesh *mesh, int index) {
     if (!may_share(index)) return NULL;
     for (int i = 0; i < index; i++) {
-        bool covers = (spans[i] & spans[index]) == spans[index] && may_share(i);
-        if (covers && plan_mesh_ranks(mesh, spans[i]) == plan_mesh_ranks(mesh, spans[index]))
-            return groups->of[i].group;
+        if (may_share(i) && has_same(mesh, spans[i], spans[index])) return groups->of[i].group;
     }
     return NULL;
 }

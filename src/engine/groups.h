@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "plan/mesh.h"
 
-enum { ENGINE_GROUPS = 10 };
+enum { ENGINE_GROUPS = 11 };
 
 typedef struct engine_group_of {
     plan_span span;

@@ -26,13 +26,13 @@ static int64_t state_bytes(const model_weight *weight, const plan_settings *sett
     return all;
 }
 
-/* Errors and factors of compressed gradients, which each data rank has for itself. */
+/* Errors and factors of compressed gradients, which each rank of the batch has for itself. */
 static int64_t compressed_bytes(const model_weight *weight, const plan_settings *settings) {
     const sifr_compression *c = &settings->step.compression;
     int64_t rank = plan_compresses(settings) ? plan_compressed_rank(settings, weight) : 0, all = 0;
     if (rank && c->error_feedback) all = multiply(weight->rows, weight->columns);
     if (rank && c->warm_start) all = add(all, multiply(weight->columns, rank));
-    return multiply(all, 4 * (int64_t)plan_mesh_ranks(&settings->mesh, PLAN_DATA));
+    return multiply(all, 4 * (int64_t)plan_mesh_ranks(&settings->mesh, PLAN_BATCH));
 }
 
 int64_t plan_checkpoint_bytes(const sifr_model *model, const plan_settings *settings) {

@@ -250,6 +250,7 @@ const char *plan_span_name(plan_span span) {
            : span == PLAN_STAGES   ? "stages"
            : span == PLAN_REPLICAS ? "replicas"
            : span == PLAN_DATA     ? "data"
+           : span == PLAN_BATCH    ? "batch"
            : span == PLAN_CONTEXTS ? "contexts"
            : span == PLAN_TENSORS  ? "tensors"
            : span == PLAN_HOSTS    ? "host"

@@ -34,6 +34,8 @@ typedef enum plan_span {
     PLAN_STATE = 1 << PLAN_AXIS_SHARD | 1 << PLAN_AXIS_CONTEXT,
     /* The global batch, its losses and its labels. */
     PLAN_DATA = 1 << PLAN_AXIS_REPLICA | 1 << PLAN_AXIS_SHARD,
+    /* Who make a part each of the global batch's gradients. */
+    PLAN_BATCH = PLAN_DATA | 1 << PLAN_AXIS_CONTEXT,
     PLAN_CONTEXTS = 1 << PLAN_AXIS_CONTEXT, /* what attention of a whole sequence needs */
     PLAN_TENSORS = 1 << PLAN_AXIS_TENSOR,   /* parts of one value: sums, and values that are cut */
     PLAN_WORLD = (1 << PLAN_AXES) - 1,
@@ -117,7 +119,8 @@ typedef struct plan_places {
  * host". Where nodes and switches are known, an axis is inside or between them. */
 const char *plan_mesh_places_text(const plan_mesh *mesh, const plan_places *places,
                                   char out[PLAN_MESH_LENGTH]);
-/* "stages", "shards", "replicas", "data", "contexts", "tensors", "host", "alike" or "world" */
+/* "stages", "shards", "replicas", "data", "batch", "contexts", "tensors", "host", "alike" or
+ * "world" */
 const char *plan_span_name(plan_span span);
 
 #endif

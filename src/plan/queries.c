@@ -154,7 +154,7 @@ bool plan_counts_segment(const plan_schedule *s, int32_t segment) {
 bool plan_compresses(const plan_settings *settings) {
     return settings->mode == PLAN_TRAIN &&
            settings->step.compression.type != SIFR_COMPRESSION_NONE &&
-           plan_mesh_ranks(&settings->mesh, PLAN_DATA) > 1;
+           plan_mesh_ranks(&settings->mesh, PLAN_BATCH) > 1;
 }
 
 bool plan_runs(const plan_schedule *s, const plan_instruction *in) {

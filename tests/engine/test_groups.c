@@ -37,9 +37,9 @@ static bool has_its_ranks(const group_rank *r, comm_group *group, plan_span span
 }
 
 static void *open_all(void *argument) {
-    static const plan_span spans[] = {PLAN_WORLD,   PLAN_STAGES,   PLAN_DATA,
-                                      PLAN_STATE,   PLAN_REPLICAS, PLAN_CONTEXTS,
-                                      PLAN_TENSORS, PLAN_HOSTS,    PLAN_ALIKE};
+    static const plan_span spans[] = {PLAN_WORLD,    PLAN_STAGES,   PLAN_DATA,    PLAN_STATE,
+                                      PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS,
+                                      PLAN_ALIKE,    PLAN_BATCH};
     group_rank *r = argument;
     engine_groups groups;
     comm_group *world = comm_threads_group(r->world, r->rank);

@@ -1,5 +1,6 @@
 /* PowerSGD (Vogels et al., NeurIPS 2019, algorithms 1 and 2): after some steps, sums of the
- * gradients of matrices over the data ranks are made as products of two factors of low rank.
+ * gradients of matrices over the ranks that share the global
+ * batch are made as products of two factors of low rank.
  *
  * A rank's gradient M, of all its micro batches and with the error E of the step before, is
  * multiplied by orthonormal columns Q; the sum over ranks of M Q is made orthonormal, P; and the
@@ -122,13 +123,13 @@ static sifr_status emit_sum(power_pass *p, int32_t buffer, int64_t elements, int
     BASE_TRY(plan_add_collective(
         s,
         &(plan_collective){.action = PLAN_SUM,
-                           .span = PLAN_DATA,
+                           .span = PLAN_BATCH,
                            .encoding = PLAN_CODE_FP32,
                            .sum = BASE_FP32,
                            .segment = -1,
                            .unit = -1,
                            .micro_batch = -1,
-                           .bytes = all / plan_mesh_ranks(&s->settings.mesh, PLAN_DATA) * 4},
+                           .bytes = all / plan_mesh_ranks(&s->settings.mesh, PLAN_BATCH) * 4},
         error));
     s->instructions[s->instruction_count - 1].kind = PLAN_COMPRESSED_STEPS;
     return SIFR_OK;
@@ -266,7 +267,7 @@ static sifr_status emit_keep(power_pass *p, const power_matrix *m, sifr_error *e
     power_operand operands[5] = {left_of(p, PLAN_X0, m), right_of(p, PLAN_X1, m),
                                  flat_of(p, PLAN_Y, m)};
     int count = 3;
-    call.attributes.power.ranks = plan_mesh_ranks(&p->s->settings.mesh, PLAN_DATA);
+    call.attributes.power.ranks = plan_mesh_ranks(&p->s->settings.mesh, PLAN_BATCH);
     if (p->feeds) operands[count++] = error_of(p, PLAN_SAVED0, m);
     if (p->warm) operands[count++] = base_of(p, PLAN_SAVED1, m);
     return emit(p, PLAN_COMPRESS, m->segment, call, operands, count, error);
@@ -345,15 +346,14 @@ static sifr_status check(const plan_schedule *s, sifr_error *error) {
                          "compression: start_compressing_after_step is %lld; with "
                          "use_error_feedback or warm_start it is at least 2, as in torch's hook",
                          (long long)c->start);
-    const char *what =
-        device_is_separate(s->dev)               ? "GPUs are"
-        : plan_narrow_gradients(&s->settings)    ? "sums of gradients in 16 bits are"
-        : plan_converts_gradients(&s->settings)  ? "a communication_data_type of 16 bits is"
-        : o->offload.gradients != SIFR_TIER_NONE ? "offload_gradients is"
-        : plan_mesh_ranks(&s->settings.mesh, PLAN_CONTEXTS) > 1 ? "context parallelism is"
-        : tied  ? "a weight that two pipeline stages share is"
-        : parts ? "a norm or an adapter whose gradient tensor ranks add up is"
-                : NULL;
+    const char *what = device_is_separate(s->dev)            ? "GPUs are"
+                       : plan_narrow_gradients(&s->settings) ? "sums of gradients in 16 bits are"
+                       : plan_converts_gradients(&s->settings)
+                           ? "a communication_data_type of 16 bits is"
+                       : o->offload.gradients != SIFR_TIER_NONE ? "offload_gradients is"
+                       : tied  ? "a weight that two pipeline stages share is"
+                       : parts ? "a norm or an adapter whose gradient tensor ranks add up is"
+                               : NULL;
     if (!what) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "compression: %s not supported with powerSGD yet; leave one of both out",

@@ -55,7 +55,7 @@ sifr_status power_layout_make(const plan_schedule *s, const bool *owned, power_l
 }
 
 int64_t power_sent(const plan_schedule *s, int64_t elements) {
-    return base_ceil_to(elements, plan_mesh_ranks(&s->settings.mesh, PLAN_DATA));
+    return base_ceil_to(elements, plan_mesh_ranks(&s->settings.mesh, PLAN_BATCH));
 }
 
 void power_layout_free(power_layout *l) {
