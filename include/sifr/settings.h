@@ -94,8 +94,11 @@ typedef enum sifr_vocab_parallel {
 typedef enum sifr_context_kind {
     SIFR_CONTEXT_ULYSSES, /* of some heads each: ranks exchange tokens for heads, and back
                              (DeepSpeed-Ulysses, arXiv 2309.14509) */
-    SIFR_CONTEXT_GATHER   /* each rank gathers keys and values for its own queries (The Llama 3
+    SIFR_CONTEXT_GATHER,  /* each rank gathers keys and values for its own queries (The Llama 3
                              Herd of Models, arXiv 2407.21783, section 3.3.2) */
+    SIFR_CONTEXT_BOTH     /* neighbours, the greatest number that divides both the ranks and the kv
+                             heads, exchange tokens for heads; groups of them gather the keys and
+                             values of their heads */
 } sifr_context_kind;
 
 /* How ranks divide the work. */

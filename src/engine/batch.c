@@ -215,7 +215,7 @@ static sifr_status put_ids(const engine_executor *executor, const plan_schedule 
     int64_t sequences = settings->step.micro_batch_size, length = settings->step.seq_length;
     int64_t run = plan_run_length(settings), size = (int64_t)sizeof *ids;
     int32_t value = s->model->inputs[input];
-    bool whole = run == length || (value >= 0 && s->model->values[value].whole);
+    bool whole = run == length || (value >= 0 && s->model->values[value].contexts > 0);
     plan_token_runs runs = plan_runs_of_tokens(settings);
     ids += j * sequences * length;
     if (whole)

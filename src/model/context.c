@@ -5,17 +5,27 @@
 #include "base/heap.h"
 #include "base/text.h"
 #include "model/part.h"
+#include "model/shard.h"
 
 typedef struct context_work {
     const sifr_model *from;
     sifr_model *part;
     int32_t ranks;
     int64_t sequences;
-    bool gathers;
+    sifr_context_kind kind;
 } context_work;
 
 static bool attends(const model_node *node) {
     return node->op->contexts == MODEL_CONTEXTS_HEADS;
+}
+
+/* How many neighbours divide the heads of attention: with both kinds as many as can divide the kv
+ * heads, too. */
+static int32_t sharing_heads(const context_work *work, const model_node *node) {
+    int32_t kv_heads = node->attributes.attention.kv_heads;
+    if (work->kind == SIFR_CONTEXT_GATHER) return 1;
+    if (work->kind == SIFR_CONTEXT_ULYSSES) return work->ranks;
+    return (int32_t)model_common_divisor(work->ranks, kv_heads);
 }
 
 /* --- what can be cut --- */
@@ -38,8 +48,9 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
         return refuse(work->from, node, "attention with a bias by distance (ALiBi)", error);
     if (node->x[4] >= 0 || node->x[5] >= 0)
         return refuse(work->from, node, "attention with relative positions", error);
-    if (work->gathers) return SIFR_OK;
+    if (sharing_heads(work, node) == 1) return SIFR_OK;
     if (a->dropout > 0) return refuse(work->from, node, "dropout of attention's scores", error);
+    if (work->kind != SIFR_CONTEXT_ULYSSES) return SIFR_OK;
     base_format_divisors(a->heads, sizes, sizeof sizes);
     if (a->heads % ranks)
         return base_fail(error, SIFR_USAGE,
@@ -59,7 +70,7 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
 static sifr_status check_node(const context_work *work, const model_node *node, sifr_error *error) {
     char what[96];
     if (attends(node)) return check_heads(work, node, error);
-    if (node->op->counts_elements && work->gathers)
+    if (node->op->counts_elements && work->kind != SIFR_CONTEXT_ULYSSES)
         return refuse(work->from, node, "dropout beside gathered keys and values", error);
     if (node->op->counts_elements && work->sequences > 1)
         return refuse(work->from, node, "dropout of several sequences in a micro batch", error);
@@ -78,55 +89,55 @@ static sifr_status check_model(const context_work *work, sifr_error *error) {
 
 /* --- values and nodes --- */
 
-/* `heads` of whole sequences, of a value with all heads of a rank's tokens. */
+/* `heads` of the tokens of so many ranks, of a value with all heads of a rank's own. */
 static int32_t add_heads(const context_work *work, const model_node *node, int32_t like,
-                         int32_t heads) {
+                         int32_t heads, int32_t contexts) {
     int64_t columns = (int64_t)heads * node->attributes.attention.head_dim;
     int32_t value = model_part_value(work->part, like, columns, node->unit);
-    work->part->values[value].whole = true;
+    work->part->values[value].contexts = contexts;
     return value;
 }
 
-/* A rank's own queries, with the keys and values of whole sequences. */
-static void add_gathered(const context_work *work, model_node node) {
-    device_attention_attributes *a = &node.attributes.attention;
-    sifr_model *part = work->part;
-    a->contexts = work->ranks;
-    for (int i = 1; i < 3; i++) {
-        int32_t all = add_heads(work, &node, node.x[i], a->kv_heads);
-        part->values[all].wide = true;
-        model_node gather = model_bare_node(&model_op_context_keys, &node, node.x[i], all);
-        gather.attributes.attention = *a; /* which say what is seen */
-        model_part_node(part, gather);
-        node.x[i] = all;
-    }
-    if (node.x[3] >= 0) part->values[node.x[3]].whole = true; /* segments */
-    model_part_node(part, node);
+/* The lowering reads of attention what is seen, and who has its heads. */
+static void add_move(sifr_model *part, const model_op *op, const model_node *attention, int32_t x,
+                     int32_t y) {
+    model_node move = model_bare_node(op, attention, x, y);
+    move.attributes.attention = attention->attributes.attention;
+    model_part_node(part, move);
 }
 
-/* Several ranks have the one kv head that their heads read where there are more ranks than that. */
+/* With queries of the rank's own or of its neighbours', keys and values are gathered from all; else
+ * these are exchanged as the queries are. Several ranks have the one kv head that their heads read
+ * where there are more ranks than that. */
 static void add_attention(const context_work *work, model_node node) {
     device_attention_attributes *a = &node.attributes.attention;
     sifr_model *part = work->part;
-    int32_t rows = node.y;
-    a->heads /= work->ranks;
-    a->kv_heads = a->kv_heads < work->ranks ? 1 : a->kv_heads / work->ranks;
+    int32_t rows = node.y, sharing = sharing_heads(work, &node);
+    if (sharing < work->ranks) a->contexts = work->ranks / sharing;
+    a->heads /= sharing;
+    a->kv_heads = a->kv_heads < sharing ? 1 : a->kv_heads / sharing;
     for (int i = 0; i < 3; i++) {
-        int32_t heads = add_heads(work, &node, node.x[i], i == 0 ? a->heads : a->kv_heads);
-        model_part_node(part, model_bare_node(&model_op_context_heads, &node, node.x[i], heads));
+        bool gathers = i > 0 && a->contexts > 0;
+        if (sharing == 1 && !gathers) continue;
+        int32_t heads = add_heads(work, &node, node.x[i], i == 0 ? a->heads : a->kv_heads,
+                                  gathers ? work->ranks : sharing);
+        part->values[heads].wide = gathers;
+        add_move(part, gathers ? &model_op_context_keys : &model_op_context_heads, &node, node.x[i],
+                 heads);
         node.x[i] = heads;
     }
-    if (node.x[3] >= 0) part->values[node.x[3]].whole = true; /* segments */
-    node.y = add_heads(work, &node, rows, a->heads);
+    if (node.x[3] >= 0) part->values[node.x[3]].contexts = work->ranks; /* segments */
+    if (sharing > 1) node.y = add_heads(work, &node, rows, a->heads, sharing);
     model_part_node(part, node);
-    model_part_node(part, model_bare_node(&model_op_context_rows, &node, node.y, rows));
+    if (sharing > 1) add_move(part, &model_op_context_rows, &node, node.y, rows);
 }
 
 /* Where a node of the logical model runs, `n` of `from`, is the last node of the part or, where
  * attention has its exchange behind it, the one before. */
 static void note_place(const context_work *work, int32_t n) {
     const model_node *node = &work->from->nodes[n];
-    int32_t op = node->attributes.op, behind = attends(node) && !work->gathers ? 2 : 1;
+    int32_t op = node->attributes.op,
+            behind = attends(node) && sharing_heads(work, node) > 1 ? 2 : 1;
     if (work->from->node_at && work->from->node_at[op] != n) return; /* beside one */
     work->part->node_at[op] = (int32_t)work->part->node_count - behind;
 }
@@ -137,9 +148,7 @@ static void make_nodes(const context_work *work) {
         work->part->units[u].first_node = (int32_t)work->part->node_count;
         work->part->units[u].nodes = 0;
         for (int32_t n = unit->first_node; n < unit->first_node + unit->nodes; n++) {
-            if (attends(&work->from->nodes[n]) && work->gathers)
-                add_gathered(work, work->from->nodes[n]);
-            else if (attends(&work->from->nodes[n]))
+            if (attends(&work->from->nodes[n]))
                 add_attention(work, work->from->nodes[n]);
             else
                 model_part_node(work->part, work->from->nodes[n]);
@@ -163,10 +172,8 @@ static sifr_status make_part(const context_work *work, sifr_error *error) {
 sifr_status model_cut_contexts(const sifr_model *model, const model_context_args *args,
                                sifr_model **out, sifr_error *error) {
     base_assert(args->ranks > 1 && model->finished && !model->contexts);
-    context_work work = {.from = model,
-                         .ranks = args->ranks,
-                         .sequences = args->sequences,
-                         .gathers = args->kind == SIFR_CONTEXT_GATHER};
+    context_work work = {
+        .from = model, .ranks = args->ranks, .sequences = args->sequences, .kind = args->kind};
     BASE_TRY(base_alloc(1, sizeof *work.part, &work.part, error));
     sifr_status status = make_part(&work, error);
     if (status == SIFR_OK)

@@ -66,8 +66,8 @@ typedef struct model_value {
     int64_t columns, rows; /* rows 0: one for each token */
     int32_t base;          /* of a slice: the value it lies in; else -1 */
     int64_t first;
-    bool whole;       /* of a context rank's part: it has a row for each token of whole sequences,
-                         where others have one for each of the rank's tokens */
+    int32_t contexts; /* of a context rank's part: it has a row for each token of so many ranks,
+                         where others have one for each of the rank's own; else 0 */
     bool wide;        /* and its gradient is in FP32: a part of a sum over context ranks */
     bool cut_columns; /* of a tensor rank's part: it has some of the columns */
     bool cut_rows; /* of a tensor rank's part: it has the rank's run of a micro batch's rows, where

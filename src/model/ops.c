@@ -88,7 +88,8 @@ static bool is_by_token(const sifr_model *model, const model_node *node) {
 /* The shapes of a node's forward call on one sequence. */
 static device_call forward_shapes(const sifr_model *model, const model_node *node, int64_t length) {
     device_call call = {.kernel = node->op->forward, .attributes = node->attributes};
-    model_extent extent = {.sequences = 1, .length = length, .training = true};
+    model_extent extent = {
+        .sequences = 1, .length = length, .contexts = model->contexts, .training = true};
     if (node->op->complete) node->op->complete(&call.attributes, &extent);
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (node->x[i] < 0) continue;

@@ -28,7 +28,7 @@ enum {
 typedef struct model_extent {
     int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for */
     int64_t whole;             /* rows of the micro batch where a call has a tile of them; else 0 */
-    int64_t context;           /* this rank's place among context ranks */
+    int32_t contexts, context; /* context ranks, and this one's place among them */
     bool training;
 } model_extent;
 
@@ -88,7 +88,8 @@ typedef enum model_exchange {
     MODEL_EXCHANGE_NONE,
     MODEL_EXCHANGE_TO_HEADS,
     MODEL_EXCHANGE_TO_ROWS,
-    MODEL_EXCHANGE_GATHER /* runs of rows become all rows; gradients are added up on the way back */
+    MODEL_EXCHANGE_GATHER /* runs of rows become all rows, of all columns or of a run of them;
+                             gradients are added up on the way back */
 } model_exchange;
 
 /* Of tensor ranks whose residual stream is cut by rows (shard_rows.h), and no kernel: how x0

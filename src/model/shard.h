@@ -47,6 +47,9 @@ bool model_output_runs(const sifr_model *model, const model_node *node, model_ru
 /* What the rank at `place` has of `blocks` blocks. */
 model_share model_share_of(int64_t blocks, int32_t ranks, int32_t place);
 
+/* The greatest number that divides both; of 0 and another, the other. */
+int64_t model_common_divisor(int64_t a, int64_t b);
+
 /* Whether there are slices of a value. */
 bool model_is_sliced(const sifr_model *model, int32_t value);
 

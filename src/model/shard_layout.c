@@ -128,7 +128,7 @@ bool model_is_sliced(const sifr_model *model, int32_t value) {
     return false;
 }
 
-static int64_t common_divisor(int64_t a, int64_t b) {
+int64_t model_common_divisor(int64_t a, int64_t b) {
     while (b) {
         int64_t rest = a % b;
         a = b, b = rest;
@@ -142,11 +142,12 @@ static void begin_group(layout_walk *l, int32_t n, const model_runs *runs) {
     l->blocks[n] = l->common[n] = 0;
     l->even[n] = false;
     for (int32_t r = 0; r < runs->count; r++)
-        l->blocks[n] = common_divisor(l->blocks[n], runs->end[r] - (r ? runs->end[r - 1] : 0));
+        l->blocks[n] =
+            model_common_divisor(l->blocks[n], runs->end[r] - (r ? runs->end[r - 1] : 0));
 }
 
 static void limit_blocks(layout_walk *l, int32_t group, int64_t blocks) {
-    l->blocks[group] = common_divisor(l->blocks[group], blocks);
+    l->blocks[group] = model_common_divisor(l->blocks[group], blocks);
 }
 
 static int32_t join_groups(layout_walk *l, int32_t a, int32_t b) {
@@ -337,7 +338,7 @@ static void walk_parts(layout_walk *l, int32_t n) {
     if (group == WHOLE) return;
     int64_t blocks = node.op->divide ? node.op->blocks(l->model, &node, false) : 0;
     if (node.op->divide) fits &= blocks > 0;
-    if (fits && node.op->common_inputs) blocks = common_divisor(blocks, shared);
+    if (fits && node.op->common_inputs) blocks = model_common_divisor(blocks, shared);
     if (fits && node.op->divide) limit_blocks(l, group, blocks);
     if (!fits) {
         need_whole(l, group);

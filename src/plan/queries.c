@@ -16,7 +16,7 @@ plan_token_runs plan_runs_of_tokens(const plan_settings *settings) {
     int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     int32_t place = plan_mesh_place(&settings->mesh, PLAN_CONTEXTS);
     int64_t length = plan_run_length(settings);
-    bool two = ranks > 1 && settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER;
+    bool two = ranks > 1 && settings->step.mesh.context_kind != SIFR_CONTEXT_ULYSSES;
     if (!two) return (plan_token_runs){.count = 1, .length = length, .first = {place * length}};
     device_attention_attributes a = {
         .length = settings->step.seq_length, .contexts = ranks, .context = place};

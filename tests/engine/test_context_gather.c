@@ -47,6 +47,12 @@ static void near_one_rank(void **state) {
         {.type = "mistral", .contexts = 4, .sequences = 2},
         {.type = "modernbert", .contexts = 2, .sequences = 2, .length = 64},
         {.type = "llama", .contexts = 2, .tensors = 2, .packed = true, .sequences = 2},
+        {.type = "llama",
+         .contexts = 4,
+         .stage = 3,
+         .coding = MODEL_INT8,
+         .intermediate = 1000,
+         .freeze = {"*mlp*"}},
     };
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         zero_variant v = variants[i];
@@ -55,7 +61,7 @@ static void near_one_rank(void **state) {
         zero_outcome want = zero_run(v);
         v.contexts = variants[i].contexts, v.tensors = variants[i].tensors;
         v.ranks = v.contexts * (v.tensors ? v.tensors : 1);
-        v.gathers = true;
+        v.kind = SIFR_CONTEXT_GATHER;
         zero_outcome have = zero_run(v);
         expect_near(&want, &have, 1e-5);
         free(want.weights);
@@ -70,7 +76,7 @@ static void same_bits_on_any_ranks(void **state) {
     for (int precision = SIFR_FP32; precision <= SIFR_FP16; precision++) {
         zero_variant v = {.ranks = 2,
                           .contexts = 2,
-                          .gathers = true,
+                          .kind = SIFR_CONTEXT_GATHER,
                           .type = "llama",
                           .precision = (sifr_precision)precision,
                           .global = GLOBAL,
@@ -94,7 +100,7 @@ static void same_bits_on_any_ranks(void **state) {
 static void same_bits_at_each_stage(void **state) {
     (void)state;
     zero_variant v = {
-        .ranks = 4, .contexts = 2, .gathers = true, .type = "llama", .global = GLOBAL};
+        .ranks = 4, .contexts = 2, .kind = SIFR_CONTEXT_GATHER, .type = "llama", .global = GLOBAL};
     zero_outcome want = zero_run(v);
     for (int stage = 0; stage <= 3; stage++) {
         v.stage = stage, v.recompute = stage % 2 == 0;
@@ -108,7 +114,7 @@ static void beside_tiles(void **state) {
     (void)state;
     zero_variant v = {.ranks = 2,
                       .contexts = 2,
-                      .gathers = true,
+                      .kind = SIFR_CONTEXT_GATHER,
                       .type = "llama",
                       .global = 1,
                       .length = 5120,
@@ -138,7 +144,7 @@ static void losses_of_rows(void **state) {
                           .evaluate = true};
         size_t tokens = (size_t)(v.sequences * v.length);
         zero_outcome want = zero_run(v);
-        v.gathers = true;
+        v.kind = SIFR_CONTEXT_GATHER;
         for (v.contexts = 2; v.contexts <= 4; v.contexts *= 2) {
             v.ranks = v.contexts;
             zero_outcome have = zero_run(v);

@@ -1,4 +1,4 @@
-/* Context ranks of both kinds whose activations, parameters, gradients or optimizer state are on
+/* Context ranks of each kind whose activations, parameters, gradients or optimizer state are on
  * disk: the bits of the same ranks with all in memory. Each rank moves what its plan says, and
  * holds no more (zero_run). */
 #include "support/scratch.h"
@@ -12,10 +12,12 @@ static sifr_offload on_disk(void) {
     return offload;
 }
 
-static zero_variant variant(bool gathers, int stage) {
+static zero_variant variant(int number, int stage) {
+    sifr_context_kind kind = (sifr_context_kind)(number % 3);
+    bool gathers = kind != SIFR_CONTEXT_ULYSSES;
     return (zero_variant){.ranks = 4,
-                          .contexts = 2,
-                          .gathers = gathers,
+                          .contexts = kind == SIFR_CONTEXT_BOTH ? 4 : 2,
+                          .kind = kind,
                           .type = "llama",
                           .precision = gathers ? SIFR_BF16 : SIFR_FP32,
                           .layers = 3,
@@ -28,9 +30,9 @@ static zero_variant variant(bool gathers, int stage) {
 
 static void activations(void **state) {
     (void)state;
-    for (int n = 0; n < 8; n++) {
-        zero_variant v = variant(n % 2, n < 4 ? 3 : 1);
-        v.unit_order = v.recompute = n / 2 % 2;
+    for (int n = 0; n < 12; n++) {
+        zero_variant v = variant(n, n < 6 ? 3 : 1);
+        v.unit_order = v.recompute = n / 3 % 2;
         v.sequences = 1, v.length = 512, v.global = 2;
         zero_outcome want = zero_run(v);
         sifr_offload offload = on_disk();
@@ -47,13 +49,13 @@ static void activations(void **state) {
 
 static void states(void **state) {
     (void)state;
-    for (int n = 0; n < 4; n++) {
-        zero_variant v = variant(n % 2, 3);
-        v.recompute = n / 2;
+    for (int n = 0; n < 6; n++) {
+        zero_variant v = variant(n, 3);
+        v.recompute = n / 3;
         zero_outcome want = zero_run(v);
         sifr_offload offload = on_disk();
         offload.optimizer.device = SIFR_TIER_NVME;
-        if (n / 2) offload.param.device = offload.gradients = SIFR_TIER_NVME;
+        if (n / 3) offload.param.device = offload.gradients = SIFR_TIER_NVME;
         v.offload = &offload;
         zero_outcome have = zero_run(v);
         if (!zero_is_same(&want, &have)) fail_msg("variant %d: other bits", n);
@@ -67,9 +69,9 @@ static void states(void **state) {
 /* With stages beside them, and tiles of a rank's tokens. */
 static void beside_stages_and_tiles(void **state) {
     (void)state;
-    for (int n = 0; n < 2; n++) {
+    for (int n = 0; n < 3; n++) {
         zero_variant v = variant(n, 1);
-        v.ranks = v.stages = 2;
+        v.ranks = v.contexts, v.stages = 2;
         zero_outcome want = zero_run(v);
         sifr_offload offload = on_disk();
         offload.activations = offload.optimizer.device = SIFR_TIER_NVME;
@@ -77,7 +79,7 @@ static void beside_stages_and_tiles(void **state) {
         zero_expect_same(&want, v);
         free(want.weights);
         v = variant(n, 3);
-        v.ranks = 2, v.global = 1, v.sequences = 1, v.length = 5120, v.steps = 1;
+        v.ranks = v.contexts, v.global = 1, v.sequences = 1, v.length = 5120, v.steps = 1;
         v.recompute = true, v.tile_tokens = 1024;
         want = zero_run(v);
         v.offload = &offload;

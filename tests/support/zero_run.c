@@ -96,7 +96,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.sequence_parallel = v->rows;
     options.partition_activations = v->partitions;
     options.mesh.context_size = v->contexts;
-    options.mesh.context_kind = v->gathers ? SIFR_CONTEXT_GATHER : SIFR_CONTEXT_ULYSSES;
+    options.mesh.context_kind = v->kind;
     options.mesh.tp_exact = v->exact;
     options.mesh.vocab_parallel_lm_head = v->words;
     options.pipeline.stages = v->stages ? v->stages : 1;

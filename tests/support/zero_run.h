@@ -25,7 +25,7 @@ typedef struct zero_variant {
     bool partitions;    /* as sifr_settings has it */
     bool rows;          /* of which each has a run of the tokens between products */
     int32_t contexts;   /* the same, of those that share its tokens */
-    bool gathers;       /* they gather keys and values */
+    sifr_context_kind kind;
     int32_t
         exact; /* pieces: sifr.tp_exact; a Llama then has 8 heads, and as many kv heads as pieces */
     int64_t vocabulary;        /* words; 0: 97, one block of words */

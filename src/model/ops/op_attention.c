@@ -57,7 +57,9 @@ static double untouched_bytes(const device_call *call) {
 static void note_extent(device_attributes *attributes, const model_extent *extent) {
     attributes->attention.sequences = extent->sequences;
     attributes->attention.length = extent->length;
-    attributes->attention.context = (int32_t)extent->context;
+    attributes->attention.context = extent->context;
+    if (attributes->attention.contexts > 0) /* groups, whose ranks have the same queries */
+        attributes->attention.context /= extent->contexts / attributes->attention.contexts;
     if (!extent->training) attributes->attention.dropout = 0;
 }
 

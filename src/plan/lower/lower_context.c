@@ -1,10 +1,12 @@
 /* Context ranks: this rank's part of a model, and the exchanges before and behind attention. Their
  * start is lowered alone: pass_overlap.c waits for it before what it brings is used.
  *
- * A rank has a run of each sequence's rows, with all columns. Of attention it has all rows, with a
- * run of columns; where there are more ranks than kv heads, neighbours have the same run of keys
- * and values, and each a part of their gradients. A part that one rank sends to another is a run of
- * both, rows and columns, and travels with its rows end to end. */
+ * A rank has a run of each sequence's rows, with all columns, or two (plan_runs_of_tokens). Of
+ * attention it has all rows, with a run of columns; where there are more ranks than kv heads,
+ * neighbours have the same run of keys and values, and each a part of their gradients. A part that
+ * one rank sends to another is a run of both, rows and columns, and travels with its rows end to
+ * end. Where keys and values are gathered as well, neighbours alone exchange, and have all rows of
+ * these. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +26,10 @@ int64_t lower_first_token(const lower_state *state) {
 /* --- the exchange --- */
 
 typedef struct lower_parts {
-    int32_t node, ranks;
+    int32_t node, ranks; /* that exchange, beside each other */
     plan_action action;
     int64_t sequences, run;  /* rows of a sequence that a rank has */
+    int32_t runs;            /* that these are: 1 or 2 */
     int64_t columns, length; /* of a part: columns, and values of a sequence */
     int64_t blocks;          /* runs of columns that all columns have */
     int64_t bytes;           /* of a part */
@@ -36,10 +39,13 @@ static lower_parts parts_of(const lower_state *state, int32_t node, plan_action 
                             int64_t columns) {
     const plan_settings *settings = &state->s->settings;
     lower_parts p = {.node = node,
-                     .ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS),
+                     .ranks =
+                         model_context_heads_of(plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS),
+                                                &state->model->nodes[node].attributes.attention),
                      .action = action,
                      .sequences = settings->step.micro_batch_size,
-                     .run = plan_run_length(settings)};
+                     .run = plan_run_length(settings),
+                     .runs = plan_runs_of_tokens(settings).count};
     p.columns = columns;
     p.blocks = all / columns;
     base_assert(all % columns == 0 && p.blocks <= p.ranks);
@@ -53,29 +59,31 @@ static int64_t block_of(const lower_parts *p, int32_t index) {
     return index * p->blocks / p->ranks;
 }
 
-/* Part `index` where parts lie end to end; `rows` and `columns` as a copy of it moves them. */
-static lower_operand packed_part(const lower_parts *p, const lower_operand *all, int32_t index,
-                                 int64_t rows, int64_t columns) {
-    return (lower_operand){.buffer = all->buffer,
-                           .offset = all->offset + index * p->bytes,
-                           .matrix = lower_matrix(rows, columns, all->matrix.dtype)};
+/* Part `index` where parts lie end to end. */
+static lower_operand packed_part(const lower_parts *p, const lower_operand *all, int32_t index) {
+    lower_operand part = *all;
+    part.offset += index * p->bytes;
+    part.matrix = lower_matrix(p->sequences * p->run, p->columns, all->matrix.dtype);
+    return part;
 }
 
-/* Of all columns of a rank's rows, or of all rows of a rank's columns. */
-static lower_operand placed_part(const lower_state *state, const lower_parts *p,
-                                 const lower_operand *all, int32_t index, bool of_columns) {
-    int64_t first = of_columns ? block_of(p, index) * p->columns : index * p->length;
-    lower_operand part = {.buffer = all->buffer,
-                          .offset = all->offset + first * state->element,
-                          .matrix = all->matrix};
-    if (of_columns) {
-        part.matrix.columns = p->columns;
-        return part;
-    }
-    base_assert(all->matrix.stride == p->columns);
-    part.matrix.rows = p->sequences;
-    part.matrix.columns = p->length;
-    part.matrix.stride = p->length * p->ranks;
+/* Of all columns of a rank's rows. */
+static lower_operand columns_of(const lower_state *state, const lower_parts *p,
+                                const lower_operand *all, int32_t index) {
+    lower_operand part = *all;
+    part.offset += block_of(p, index) * p->columns * state->element;
+    part.matrix.columns = p->columns;
+    return part;
+}
+
+/* `length` values of each sequence, from `first` on, of rows that lie end to end. */
+static lower_operand values_of(const lower_state *state, const lower_parts *p,
+                               const lower_operand *rows, int64_t first, int64_t length,
+                               int64_t stride) {
+    lower_operand part = {.buffer = rows->buffer,
+                          .offset = rows->offset + first * state->element,
+                          .matrix = lower_matrix(p->sequences, length, rows->matrix.dtype)};
+    part.matrix.stride = stride;
     return part;
 }
 
@@ -90,16 +98,35 @@ static sifr_status copy(lower_state *state, const lower_parts *p, device_kernel 
                       false, error);
 }
 
+/* Between the rows that a rank has and their places among those of all. */
+static sifr_status copy_runs(lower_state *state, const lower_parts *p, int32_t index,
+                             const lower_operand *all, const lower_operand *part, bool pack,
+                             sifr_error *error) {
+    int64_t length = p->length / p->runs;
+    base_assert(all->matrix.stride == p->columns);
+    for (int32_t run = 0; run < p->runs; run++) { /* of two, the second ones lie the other way */
+        int64_t place = run ? 2 * p->ranks - 1 - index : index;
+        lower_operand there =
+            values_of(state, p, all, place * length, length, p->length * p->ranks);
+        lower_operand packed = values_of(state, p, part, run * length, length, p->length);
+        BASE_TRY(copy(state, p, DEVICE_CONVERT, pack ? &there : &packed, pack ? &packed : &there,
+                      error));
+    }
+    return SIFR_OK;
+}
+
 /* Between a value and its parts end to end. Parts of the same columns are added up. */
 static sifr_status copy_parts(lower_state *state, const lower_parts *p, const lower_operand *value,
                               bool of_columns, const lower_operand *packed, bool pack,
                               sifr_error *error) {
     for (int32_t i = 0; i < p->ranks; i++) {
-        lower_operand placed = placed_part(state, p, value, i, of_columns);
-        lower_operand part = packed_part(p, packed, i, placed.matrix.rows, placed.matrix.columns);
-        bool more = of_columns && !pack && i > 0 && block_of(p, i) == block_of(p, i - 1);
-        BASE_TRY(copy(state, p, more ? DEVICE_ACCUMULATE : DEVICE_CONVERT, pack ? &placed : &part,
-                      pack ? &part : &placed, error));
+        lower_operand part = packed_part(p, packed, i), columns = columns_of(state, p, value, i);
+        bool more = !pack && i > 0 && block_of(p, i) == block_of(p, i - 1);
+        if (of_columns)
+            BASE_TRY(copy(state, p, more ? DEVICE_ACCUMULATE : DEVICE_CONVERT,
+                          pack ? &columns : &part, pack ? &part : &columns, error));
+        else
+            BASE_TRY(copy_runs(state, p, i, value, &part, pack, error));
     }
     return SIFR_OK;
 }
@@ -116,8 +143,11 @@ static sifr_status add_room(lower_state *state, const lower_parts *p, const lowe
 static sifr_status start(lower_state *state, const lower_parts *p, const lower_operand *x,
                          const lower_operand *y, sifr_error *error) {
     comm_run *runs;
-    BASE_TRY(base_alloc((size_t)p->ranks, sizeof *runs, &runs, error));
-    for (int32_t r = 0; r < p->ranks; r++) runs[r] = (comm_run){r * p->bytes, p->bytes};
+    const plan_mesh *mesh = &state->s->settings.mesh;
+    int32_t all = plan_mesh_ranks(mesh, PLAN_CONTEXTS);
+    int32_t first = plan_mesh_place(mesh, PLAN_CONTEXTS) / p->ranks * p->ranks;
+    BASE_TRY(base_alloc((size_t)all, sizeof *runs, &runs, error)); /* nothing, but of neighbours */
+    for (int32_t i = 0; i < p->ranks; i++) runs[first + i] = (comm_run){i * p->bytes, p->bytes};
     sifr_status status = plan_add_operand(state->s, PLAN_X0, x->buffer, x->offset, error);
     if (status == SIFR_OK) status = plan_add_operand(state->s, PLAN_Y, y->buffer, y->offset, error);
     if (status == SIFR_OK)
@@ -135,13 +165,14 @@ static sifr_status start(lower_state *state, const lower_parts *p, const lower_o
     return status;
 }
 
-/* All rows of a rank's columns are their parts end to end where there is one sequence. */
+/* All rows of a rank's columns are their parts end to end where there is one run of one sequence.
+ */
 sifr_status lower_exchange(lower_state *state, int32_t node, plan_action action, bool heads,
                            const lower_operand *x, const lower_operand *y, sifr_error *error) {
     const device_matrix *rows = heads ? &x->matrix : &y->matrix;
     const device_matrix *columns = heads ? &y->matrix : &x->matrix;
     lower_parts p = parts_of(state, node, action, rows->columns, columns->columns);
-    bool one = p.sequences == 1;
+    bool one = p.sequences == 1 && p.runs == 1;
     lower_operand from = *x, to = *y;
     if (heads || !one) {
         BASE_TRY(add_room(state, &p, x, &from, error));
@@ -183,8 +214,8 @@ static sifr_status cut_contexts(const sifr_model *model, const device *dev,
                                 const plan_settings *settings, sifr_model **out,
                                 sifr_error *error) {
     int32_t ranks = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
-    bool gathers = settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER;
-    int64_t parts = gathers ? 2 * ranks : ranks;
+    int32_t runs = plan_runs_of_tokens(settings).count;
+    int64_t parts = (int64_t)runs * ranks;
     int64_t length = settings->step.seq_length, below = length / parts * parts;
     const char *what = unsupported(model, settings);
     *out = NULL;
@@ -202,7 +233,7 @@ static sifr_status cut_contexts(const sifr_model *model, const device *dev,
         return base_fail(error, SIFR_USAGE,
                          "context_parallel: sequences of %lld tokens are not divided among %d "
                          "ranks%s; give a seq_length of %lld",
-                         (long long)length, (int)ranks, gathers ? " in two runs each" : "",
+                         (long long)length, (int)ranks, runs > 1 ? " in two runs each" : "",
                          (long long)(below && length - below <= parts / 2 ? below : below + parts));
     if (model->contexts) return SIFR_OK;
     model_context_args args = {ranks, settings->step.mesh.context_kind,

@@ -4,13 +4,17 @@
  * A rank has two runs of each sequence, one behind the other (device_attention_run). What another
  * rank reads of them is taken as one piece, from the first row to the last: a window's neighbours
  * lie at the end of the first run and at the beginning of the second one. A piece travels row by
- * row, each with the rows of all sequences side by side, so that it is contiguous. */
+ * row, each with the rows of all sequences side by side, so that it is contiguous.
+ *
+ * Where u neighbours divide the heads, a rank's queries are those of all of them, and a piece has
+ * the columns of its reader's heads. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/heap.h"
+#include "model/context.h"
 #include "plan/list.h"
 #include "plan/lower/lower.h"
 #include "plan/queries.h"
@@ -19,8 +23,10 @@ typedef struct gather_work {
     lower_state *state;
     int32_t node, ranks, place;
     plan_action action;
+    int32_t sharing;                  /* ranks that divide the heads: u */
     device_attention_attributes sees; /* of attention behind it */
-    int64_t sequences, half, columns; /* half: rows of a run */
+    int64_t sequences, half;          /* half: rows of a run */
+    int64_t columns, all;             /* of a rank's heads, of all */
     comm_run *sent, *received;        /* by rank */
 } gather_work;
 
@@ -29,16 +35,24 @@ typedef struct gather_rows {
     int64_t from, to;
 } gather_rows;
 
+/* Where a run of a rank's rows begins. */
+static int64_t run_of(const gather_work *w, int32_t rank, int run) {
+    device_attention_attributes rows = {
+        .length = w->sees.length, .contexts = w->ranks, .context = rank};
+    return device_attention_run(&rows, run);
+}
+
 /* Of `owner`'s rows, those that queries of `reader` read. */
 static gather_rows rows_read(const gather_work *w, int32_t reader, int32_t owner) {
-    device_attention_attributes queries = w->sees, keys = w->sees;
+    device_attention_attributes queries = w->sees;
     gather_rows all = {INT64_MAX, 0};
-    queries.context = reader, keys.context = owner;
+    queries.context = reader / w->sharing;
     for (int q = 0; q < 2; q++) {
         int64_t from, to;
-        device_attention_reach(&queries, device_attention_run(&queries, q), w->half, &from, &to);
+        device_attention_reach(&queries, device_attention_run(&queries, q), w->sharing * w->half,
+                               &from, &to);
         for (int k = 0; k < 2; k++) {
-            int64_t first = device_attention_run(&keys, k), row = k * w->half - first;
+            int64_t first = run_of(w, owner, k), row = k * w->half - first;
             int64_t low = base_max_i64(from, first), high = base_min_i64(to, first + w->half);
             if (low >= high) continue;
             all.from = base_min_i64(all.from, row + low);
@@ -52,6 +66,11 @@ static gather_rows own_rows(const gather_work *w) {
     return (gather_rows){0, 2 * w->half};
 }
 
+/* Ranks of one group have the same queries, of other heads. */
+static bool is_beside(const gather_work *w, int32_t rank) {
+    return rank != w->place && rank / w->sharing == w->place / w->sharing;
+}
+
 static sifr_status open_work(lower_state *state, int32_t n, plan_action action, gather_work *w,
                              sifr_error *error) {
     const plan_settings *settings = &state->s->settings;
@@ -63,9 +82,11 @@ static sifr_status open_work(lower_state *state, int32_t n, plan_action action, 
                        .sees = state->model->nodes[n].attributes.attention,
                        .sequences = settings->step.micro_batch_size,
                        .half = plan_run_length(settings) / 2,
-                       .columns = state->model->values[state->model->nodes[n].y].columns};
+                       .columns = state->model->values[state->model->nodes[n].y].columns,
+                       .all = state->model->values[state->model->nodes[n].x[0]].columns};
     w->sees.length = settings->step.seq_length;
-    base_assert(w->sees.contexts == w->ranks);
+    w->sharing = model_context_heads_of(w->ranks, &w->sees);
+    base_assert(w->sees.contexts > 1 && w->all == w->sharing * w->columns);
     BASE_TRY(base_alloc(2 * (size_t)w->ranks, sizeof *w->sent, &w->sent, error));
     w->received = w->sent + w->ranks;
     return SIFR_OK;
@@ -91,6 +112,13 @@ static lower_operand rows_of(const lower_operand *all, int64_t first, int64_t ro
     return part;
 }
 
+/* Of the columns of all heads, those of a rank's. */
+static lower_operand heads_of(const gather_work *w, lower_operand all, int32_t rank) {
+    all.offset += rank % w->sharing * w->columns * base_dtype_bytes(all.matrix.dtype);
+    all.matrix.columns = w->columns;
+    return all;
+}
+
 /* Rows of a sequence in a piece that begins at byte `at` of `all`. */
 static lower_operand rows_of_piece(const gather_work *w, const lower_operand *all, int64_t at,
                                    int64_t sequence, int64_t first, int64_t rows) {
@@ -108,12 +136,10 @@ static lower_operand rows_of_piece(const gather_work *w, const lower_operand *al
 static sifr_status copy_piece(const gather_work *w, int32_t owner, gather_rows piece,
                               const lower_operand *pieces, int64_t at, const lower_operand *whole,
                               bool pack, sifr_error *error) {
-    device_attention_attributes keys = w->sees;
-    keys.context = owner;
     for (int run = 0; run < 2; run++) {
         int64_t low = base_max_i64(piece.from, run * w->half);
         int64_t high = base_min_i64(piece.to, (run + 1) * w->half);
-        int64_t place = device_attention_run(&keys, run) + low - run * w->half;
+        int64_t place = run_of(w, owner, run) + low - run * w->half;
         for (int64_t s = 0; s < w->sequences && low < high; s++) {
             lower_operand part = rows_of_piece(w, pieces, at, s, low - piece.from, high - low);
             lower_operand rows = rows_of(whole, s * w->sees.length + place, high - low);
@@ -123,14 +149,13 @@ static sifr_status copy_piece(const gather_work *w, int32_t owner, gather_rows p
     return SIFR_OK;
 }
 
-/* Between this rank's rows and their places in whole sequences. */
+/* Between this rank's rows of its heads and their places in whole sequences. */
 static sifr_status copy_own(const gather_work *w, const lower_operand *own,
                             const lower_operand *whole, bool back, sifr_error *error) {
-    device_attention_attributes keys = w->sees;
-    keys.context = w->place;
+    lower_operand heads = heads_of(w, *own, w->place);
     for (int64_t i = 0; i < 2 * w->sequences; i++) {
-        int64_t place = i / 2 * w->sees.length + device_attention_run(&keys, (int)(i % 2));
-        lower_operand mine = rows_of(own, i * w->half, w->half);
+        int64_t place = i / 2 * w->sees.length + run_of(w, w->place, (int)(i % 2));
+        lower_operand mine = rows_of(&heads, i * w->half, w->half);
         lower_operand rows = rows_of(whole, place, w->half);
         BASE_TRY(copy(w, DEVICE_CONVERT, back ? &rows : &mine, back ? &mine : &rows, error));
     }
@@ -177,26 +202,29 @@ static int64_t place_pieces(const gather_work *w, bool mine, int64_t element, co
     return at;
 }
 
-/* Pieces of this rank's rows, which may overlap. */
+/* Pieces of this rank's rows, which may overlap; those of each rank's heads lie together. */
 static void place_sent(const gather_work *w, int64_t element) {
     int64_t row = w->sequences * w->columns * element;
     for (int32_t r = 0; r < w->ranks; r++) {
         gather_rows rows = rows_read(w, r, w->place);
-        bool other = r != w->place;
-        w->sent[r] = (comm_run){rows.from * row, other ? (rows.to - rows.from) * row : 0};
+        int64_t first = r % w->sharing * own_rows(w).to + rows.from;
+        w->sent[r] = (comm_run){first * row, r == w->place ? 0 : (rows.to - rows.from) * row};
     }
 }
 
-/* This rank's rows as they travel: of one sequence they may lie so. */
+/* This rank's rows as they travel: of one sequence and all heads they may lie so. */
 static sifr_status pack_own(const gather_work *w, const lower_operand *x, lower_operand *out,
                             sifr_error *error) {
     *out = *x;
     if (w->sequences == 1 && x->matrix.stride == w->columns) return SIFR_OK;
-    int64_t rows = 2 * w->half, bytes = base_dtype_bytes(x->matrix.dtype);
-    BASE_TRY(add_room(w, w->sequences * rows * w->columns * bytes, x->matrix.dtype, out, error));
-    for (int64_t s = 0; s < w->sequences; s++) {
-        lower_operand from = rows_of(x, s * rows, rows);
-        lower_operand to = rows_of_piece(w, out, 0, s, 0, rows);
+    int64_t rows = own_rows(w).to, bytes = base_dtype_bytes(x->matrix.dtype);
+    int64_t piece = w->sequences * rows * w->columns * bytes;
+    BASE_TRY(add_room(w, w->sharing * piece, x->matrix.dtype, out, error));
+    for (int64_t i = 0; i < w->sharing * w->sequences; i++) {
+        int32_t h = (int32_t)(i / w->sequences);
+        int64_t s = i % w->sequences;
+        lower_operand heads = heads_of(w, *x, h), from = rows_of(&heads, s * rows, rows);
+        lower_operand to = rows_of_piece(w, out, h * piece, s, 0, rows);
         BASE_TRY(copy(w, DEVICE_CONVERT, &from, &to, error));
     }
     return SIFR_OK;
@@ -260,18 +288,28 @@ sifr_status lower_gather(lower_state *state, int32_t node, plan_action action,
 
 /* --- the way back --- */
 
-/* Adds the parts that other ranks have made, in the order of ranks. */
+/* A part that another rank has made, of its heads, is added to the sum, or begins it. */
+static sifr_status add_part(const gather_work *w, int32_t rank, device_kernel kernel,
+                            const lower_operand *pieces, const lower_operand *sum,
+                            sifr_error *error) {
+    gather_rows rows = rows_read(w, rank, w->place), all = own_rows(w);
+    lower_operand heads = heads_of(w, *sum, rank);
+    int64_t count = rows.to - rows.from;
+    for (int64_t s = 0; s < w->sequences && w->received[rank].bytes; s++) {
+        lower_operand part = rows_of_piece(w, pieces, w->received[rank].at, s, 0, count);
+        lower_operand to = rows_of(&heads, s * all.to + rows.from, count);
+        BASE_TRY(copy(w, kernel, &part, &to, error));
+    }
+    return SIFR_OK;
+}
+
+/* In the order of ranks, behind this one and those beside it, whose queries read all its rows. */
 static sifr_status add_parts(const gather_work *w, const lower_operand *pieces,
                              const lower_operand *sum, sifr_error *error) {
-    for (int32_t r = 0; r < w->ranks; r++) {
-        gather_rows rows = rows_read(w, r, w->place), all = own_rows(w);
-        for (int64_t s = 0; s < w->sequences && w->received[r].bytes; s++) {
-            int64_t count = rows.to - rows.from;
-            lower_operand part = rows_of_piece(w, pieces, w->received[r].at, s, 0, count);
-            lower_operand to = rows_of(sum, s * all.to + rows.from, count);
-            BASE_TRY(copy(w, DEVICE_ACCUMULATE, &part, &to, error));
-        }
-    }
+    for (int32_t r = 0; r < w->ranks; r++)
+        if (is_beside(w, r)) BASE_TRY(add_part(w, r, DEVICE_CONVERT, pieces, sum, error));
+    for (int32_t r = 0; r < w->ranks; r++)
+        if (!is_beside(w, r)) BASE_TRY(add_part(w, r, DEVICE_ACCUMULATE, pieces, sum, error));
     return SIFR_OK;
 }
 
@@ -288,9 +326,9 @@ static sifr_status sum_gathered(const gather_work *w, const lower_operand *y,
     BASE_TRY(start(w, &given, &came, error));
     bool narrow = x->matrix.dtype != BASE_FP32;
     if (narrow) {
-        sum.matrix = lower_matrix(x->matrix.rows, w->columns, BASE_FP32);
+        sum.matrix = lower_matrix(x->matrix.rows, w->all, BASE_FP32);
         sum.offset = 0;
-        BASE_TRY(plan_add_buffer(w->state->s, PLAN_ACTIVATIONS, x->matrix.rows * w->columns * 4,
+        BASE_TRY(plan_add_buffer(w->state->s, PLAN_ACTIVATIONS, x->matrix.rows * w->all * 4,
                                  w->state->model->nodes[w->node].unit,
                                  w->state->model->nodes[w->node].y, false, &sum.buffer, error));
     }

@@ -21,9 +21,8 @@ size_t lower_node(const lower_state *state, int32_t node) {
 /* Rows of a value that are not those of the current part; 0: they are. */
 static int64_t own_rows(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
-    const sifr_settings *step = &state->s->settings.step;
     if (v->cut_rows) return state->tokens / state->model->tensors;
-    return v->whole ? step->micro_batch_size * step->seq_length : v->rows;
+    return v->contexts ? v->contexts * state->tokens : v->rows;
 }
 
 int64_t lower_value_rows(const lower_state *state, int32_t value) {
@@ -114,6 +113,7 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     model_extent extent = {.sequences = sequences,
                            .length = cached ? settings->cache_length : length,
                            .whole = part ? sequences * length : 0,
+                           .contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS),
                            .context = plan_mesh_place(&settings->mesh, PLAN_CONTEXTS),
                            .training = settings->mode == PLAN_TRAIN};
     if (node->op->complete) node->op->complete(&attributes, &extent);

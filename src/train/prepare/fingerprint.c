@@ -263,8 +263,11 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
     int32_t contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS);
     if (whole && contexts > 1)
         whole = json_object_set_new(may_differ, CONTEXT_RANKS, json_integer(contexts)) == 0;
-    if (whole && contexts > 1 && settings->step.mesh.context_kind == SIFR_CONTEXT_GATHER)
-        whole = json_object_set_new(may_differ, CONTEXT_KIND, json_string("gather")) == 0;
+    sifr_context_kind kind = settings->step.mesh.context_kind;
+    if (whole && contexts > 1 && kind != SIFR_CONTEXT_ULYSSES)
+        whole =
+            json_object_set_new(may_differ, CONTEXT_KIND,
+                                json_string(kind == SIFR_CONTEXT_BOTH ? "both" : "gather")) == 0;
     if (whole && exact) whole = json_object_set_new(may_differ, EXACT, json_integer(exact)) == 0;
     if (whole && sums != SIFR_FP32)
         whole = json_object_set_new(may_differ, "gradients",

@@ -213,12 +213,15 @@ static void say_runs(const train_state *t) {
     const plan_settings *s = &engine_schedule(t->engine)->settings;
     int32_t contexts = plan_mesh_ranks(&s->mesh, PLAN_CONTEXTS);
     if (contexts == 1) return;
-    if (s->step.mesh.context_kind == SIFR_CONTEXT_GATHER) {
+    if (s->step.mesh.context_kind != SIFR_CONTEXT_ULYSSES) {
+        bool both = s->step.mesh.context_kind == SIFR_CONTEXT_BOTH;
         train_say(t->host,
                   "context_parallel: each of %d ranks has %lld tokens of each sequence, half of "
-                  "them from its start and half from its end, and for attention gathers keys and "
-                  "values",
-                  (int)contexts, (long long)plan_run_length(s));
+                  "them from its start and half from its end, and for attention %s",
+                  (int)contexts, (long long)plan_run_length(s),
+                  both ? "exchanges heads with its neighbours, and gathers keys and values of its "
+                         "own from others"
+                       : "gathers keys and values");
         return;
     }
     train_say(t->host,
