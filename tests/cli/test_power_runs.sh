@@ -2,7 +2,8 @@
 # PowerSGD as a user starts it, on 2 and 4 ranks at each ZeRO stage: plain steps first, then the wire
 # falls to what the plan says, measured; the same bits from run to run and at each stage; a killed
 # run goes on with the bits of one that was not; on other ranks its errors are dropped, which is
-# said; beside tensor ranks, pipeline stages, offload and LoRA; what does not go with it is refused.
+# said; beside tensor and context ranks, pipeline stages, offload and LoRA, also over a base in 4 and
+# 8 bits; what does not go with it is refused.
 . "$SOURCE/tests/support/ranks.sh"
 tiny_model
 # settings STAGE START [MORE]: ds.json
@@ -101,6 +102,16 @@ settings 1 3 ', "tensor_parallel": {"enabled": true, "size": 2}'
 beside tensors 4
 settings 0 3 ', "pipeline": {"stages": 2}'
 beside stages 4
+settings 1 3 ', "sequence_parallel_size": 2'
+beside contexts 4
+settings 3 3 ', "sequence_parallel_size": 2'
+train contexts-3 4
+same contexts-3 contexts
+rm -r contexts/checkpoint-12
+settings 1 3
+train contexts 2 --resume
+grep -q 'errors of compressed gradients are dropped: they are those of 2 context ranks' err ||
+    fail "contexts: that errors are dropped is not said: $(cat err)"
 settings 1 3 ', "fp16": {"enabled": true, "initial_scale_power": 18}'
 beside half 2
 settings 1 3 '' ', "offload_optimizer": {"device": "nvme", "nvme_path": "swap"}'
@@ -109,6 +120,12 @@ beside offload 2
 same offload two
 settings 1 3
 beside adapter 2 --lora '{"r": 8}'
+nf4='"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}'
+settings 1 3
+sed -i "s/\"save_steps\": 4/&, $nf4/" ds.json
+beside four-bits 4 --lora '{"r": 8}'
+settings 3 3 '' ', "zero_quantized_nontrainable_weights": true'
+beside eight-bits 4 --lora '{"r": 8}'
 
 settings 1 3
 "$SIFR" plan --config ds.json --model model --world-size 2 >out 2>err || fail "plan: $(cat err)"

@@ -47,6 +47,12 @@ static void near_one_rank(void **state) {
         {.type = "llama", .contexts = 4, .sequences = 2}, /* two kv heads */
         {.type = "llama", .contexts = 2, .tensors = 2},
         {.type = "llama", .contexts = 2, .tensors = 2, .packed = true, .sequences = 2},
+        {.type = "llama",
+         .contexts = 2,
+         .stage = 3,
+         .coding = MODEL_NF4,
+         .intermediate = 1000,
+         .freeze = {"*mlp*"}},
     };
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
         zero_variant v = variants[i];

@@ -104,6 +104,29 @@ static void with_others(void **state) {
     free(want.weights), free(coded.weights);
 }
 
+/* Matrices that are not trained are held in 4 or 8 bits, and cut at stage 3: they have no gradients
+ * to compress. */
+static void beside_coded(void **state) {
+    (void)state;
+    static const model_coding codings[] = {MODEL_NF4, MODEL_NF4_DOUBLED, MODEL_INT8};
+    sifr_compression c = compression_of(1, START), off = c;
+    off.type = SIFR_COMPRESSION_NONE;
+    for (size_t n = 0; n < 3; n++) {
+        if (n > 0 && thinned_run(n)) continue;
+        zero_variant v = variant_of(&c, 2);
+        v.coding = codings[n];
+        v.intermediate = 1000, v.freeze[0] = "*mlp*";
+        v.precision = n ? SIFR_BF16 : SIFR_FP32;
+        zero_outcome want = zero_run(v);
+        for (v.stage = 1; v.stage <= 3; v.stage++) zero_expect_same(&want, v);
+        v.stage = 0, v.compression = &off;
+        zero_outcome plain = zero_run(v);
+        assert_memory_equal(plain.loss, want.loss, (START + 1) * sizeof *plain.loss);
+        assert_false(zero_is_same(&plain, &want));
+        free(want.weights), free(plain.weights);
+    }
+}
+
 /* What each rank has after the last step. */
 typedef struct seen {
     uint64_t weights[RANKS];
@@ -146,6 +169,43 @@ static double largest_difference(const zero_outcome *a, const zero_outcome *b, i
     double most = 0;
     for (int s = 0; s < steps; s++) most = fmax(most, fabs(a->loss[s] / b->loss[s] - 1));
     return most;
+}
+
+/* Context ranks of each kind make a part each of a gradient, as data ranks do: the same bits at all
+ * stages, on each rank, and at full rank the plain result. */
+static void beside_contexts(void **state) {
+    (void)state;
+    sifr_optimizer sgd = sifr_settings_defaults().optimizer;
+    sifr_compression c = compression_of(1, START), full = compression_of(64, START), off = c;
+    sgd.type = SIFR_SGD;
+    off.type = SIFR_COMPRESSION_NONE;
+    full.min_compression_rate = 1e-6;
+    for (int n = 0; n < 4; n++) { /* the last of no data ranks beside them */
+        if (n > 0 && thinned_run((size_t)n)) continue;
+        bool wide = n == SIFR_CONTEXT_BOTH || n == 3;
+        seen all = {0};
+        zero_variant v = variant_of(&c, wide && n < 3 ? 8 : 4);
+        v.contexts = wide ? 4 : 2, v.kind = (sifr_context_kind)(n % 3);
+        v.optimizer = &sgd;
+        v.stepped = note_weights, v.user = &all;
+        zero_outcome want = zero_run(v);
+        for (int32_t r = 0; r < v.ranks; r++) assert_true(all.weights[r] == all.weights[0]);
+        v.stepped = NULL;
+        for (v.stage = 1; v.stage <= 3; v.stage++) {
+            v.shard_size = v.stage == 2 && v.ranks > v.contexts ? v.ranks / v.contexts : 0;
+            v.recompute = v.stage == 1;
+            zero_expect_same(&want, v);
+        }
+        v.stage = v.shard_size = 0;
+        v.compression = &off;
+        zero_outcome plain = zero_run(v);
+        v.compression = &full;
+        zero_outcome whole = zero_run(v);
+        assert_memory_equal(plain.loss, want.loss, (START + 1) * sizeof *plain.loss);
+        assert_true(largest_difference(&plain, &whole, ZERO_MOST_STEPS) < 2e-6);
+        assert_true(largest_difference(&plain, &want, ZERO_MOST_STEPS) > 2e-5);
+        free(want.weights), free(plain.weights), free(whole.weights);
+    }
 }
 
 static void full_rank(void **state) {
@@ -338,10 +398,12 @@ static void without(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(plain_at_first), cmocka_unit_test(repeats),
-                                       cmocka_unit_test(with_others),    cmocka_unit_test(alike),
-                                       cmocka_unit_test(full_rank),      cmocka_unit_test(sum_rule),
-                                       cmocka_unit_test(skipped),        cmocka_unit_test(costs),
-                                       cmocka_unit_test(without)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_at_first),  cmocka_unit_test(repeats),
+        cmocka_unit_test(with_others),     cmocka_unit_test(beside_coded),
+        cmocka_unit_test(beside_contexts), cmocka_unit_test(alike),
+        cmocka_unit_test(full_rank),       cmocka_unit_test(sum_rule),
+        cmocka_unit_test(skipped),         cmocka_unit_test(costs),
+        cmocka_unit_test(without)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

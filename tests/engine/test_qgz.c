@@ -1,7 +1,7 @@
 /* Gradients that travel in 4 bits (ZeRO++'s qgZ): the same bits from run to run, in both orders,
- * with recomputation, offload, stages, copies and tensor ranks; a loss near that without, neither
- * infinite nor constant; overflows that are seen; each step moves and holds what its plan says
- * (zero_run.h). in test_tsan */
+ * with recomputation, offload, stages, copies, tensor and context ranks; a loss near that without,
+ * neither infinite nor constant; overflows that are seen; each step moves and holds what its plan
+ * says (zero_run.h). in test_tsan */
 #include <math.h>
 
 #include "support/scratch.h"
@@ -145,6 +145,27 @@ static void stages(void **state) {
     }
 }
 
+/* Context ranks of each kind, which share the state, so codes travel between them, too. */
+static void contexts(void **state) {
+    (void)state;
+    for (size_t n = 0; n < 6; n++) {
+        if (thinned_run(n)) continue;
+        sifr_zero keys = keys_of(n > 2);
+        zero_variant v = {.ranks = n % 3 == SIFR_CONTEXT_BOTH ? 8 : 4,
+                          .per_host = n > 2 ? 2 : 0,
+                          .contexts = n % 3 == SIFR_CONTEXT_BOTH ? 4 : 2,
+                          .kind = (sifr_context_kind)(n % 3),
+                          .stage = n < 2 ? 2 : 3,
+                          .type = "llama",
+                          .precision = n % 2 ? SIFR_BF16 : SIFR_FP32,
+                          .unit_order = n > 3,
+                          .recompute = n % 2,
+                          .global = GLOBAL,
+                          .keys = &keys};
+        expect_near(v);
+    }
+}
+
 /* The optimizer's state, and gradients, are on disk; matrices are frozen in 4 bits; gradients are
  * kept in 16 bits; weights are updated as wholes. */
 static void beside_others(void **state) {
@@ -175,8 +196,8 @@ static void beside_others(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(any_way), cmocka_unit_test(learns),
-                                       cmocka_unit_test(overflow_is_seen), cmocka_unit_test(stages),
-                                       cmocka_unit_test(beside_others)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(any_way), cmocka_unit_test(learns),   cmocka_unit_test(overflow_is_seen),
+        cmocka_unit_test(stages),  cmocka_unit_test(contexts), cmocka_unit_test(beside_others)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,7 +1,7 @@
 /* Gathers that carry 8 bits a parameter (ZeRO++'s qwZ): the same bits on 1, 2, 4 and 8 ranks, in
- * both orders, with recomputation, second copies (hpZ), pipeline stages and copies of the state; a
- * loss near that without, neither infinite nor constant; fewer bytes by the formula; each step
- * moves and holds what its plan says (zero_run.h). in test_tsan */
+ * both orders, with recomputation, second copies (hpZ), pipeline stages, copies of the state and
+ * context ranks; a loss near that without, neither infinite nor constant; fewer bytes by the
+ * formula; each step moves and holds what its plan says (zero_run.h). in test_tsan */
 #include <math.h>
 
 #include "support/scratch.h"
@@ -115,6 +115,37 @@ static void stages(void **state) {
     free(want.weights);
 }
 
+/* Context ranks of each kind share the state: the same bits on any number of times as many. */
+static void contexts(void **state) {
+    (void)state;
+    for (size_t n = 0; n < 3; n++) {
+        if (thinned_run(n)) continue;
+        sifr_zero keys = keys_of(0);
+        int32_t ranks = n == SIFR_CONTEXT_BOTH ? 4 : 2;
+        zero_variant v = {.ranks = ranks,
+                          .contexts = ranks,
+                          .kind = (sifr_context_kind)n,
+                          .stage = 3,
+                          .type = "llama",
+                          .precision = n ? SIFR_BF16 : SIFR_FP32,
+                          .global = GLOBAL,
+                          .keys = &keys};
+        zero_outcome want = zero_run(v);
+        v.recompute = true;
+        zero_expect_same(&want, v);
+        v.ranks = 2 * ranks;
+        keys.hpz_partition_size = 2;
+        zero_expect_same(&want, v);
+        keys.quantized_weights = false;
+        zero_outcome plain = zero_run(v);
+        assert_false(zero_is_same(&want, &plain));
+        for (int s = 0; s < ZERO_STEPS; s++)
+            assert_true(fabs(want.loss[s] - plain.loss[s]) < 0.02 * plain.loss[s]);
+        free(want.weights);
+        free(plain.weights);
+    }
+}
+
 /* Small units that stay whole are not gathered, on any number of ranks; frozen matrices in 4 bits
  * stay such; the optimizer's state is on disk; evaluations gather codes, too. */
 static void beside_others(void **state) {
@@ -179,8 +210,9 @@ static void parameters_away(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_ranks),     cmocka_unit_test(learns),
-        cmocka_unit_test(wire),          cmocka_unit_test(stages),
-        cmocka_unit_test(beside_others), cmocka_unit_test(parameters_away)};
+        cmocka_unit_test(any_ranks),      cmocka_unit_test(learns),
+        cmocka_unit_test(wire),           cmocka_unit_test(stages),
+        cmocka_unit_test(contexts),       cmocka_unit_test(beside_others),
+        cmocka_unit_test(parameters_away)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }
