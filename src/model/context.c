@@ -15,6 +15,10 @@ typedef struct context_work {
     sifr_context_kind kind;
 } context_work;
 
+static bool convolves(const model_node *node) {
+    return node->op->contexts == MODEL_CONTEXTS_HALO;
+}
+
 static bool attends(const model_node *node) {
     return node->op->contexts == MODEL_CONTEXTS_HEADS;
 }
@@ -70,6 +74,8 @@ static sifr_status check_heads(const context_work *work, const model_node *node,
 static sifr_status check_node(const context_work *work, const model_node *node, sifr_error *error) {
     char what[96];
     if (attends(node)) return check_heads(work, node, error);
+    if (convolves(node) && node->x[1] < 0) return SIFR_OK;
+    if (convolves(node)) return refuse(work->from, node, "short_conv of packed documents", error);
     if (node->op->counts_elements && work->kind != SIFR_CONTEXT_ULYSSES)
         return refuse(work->from, node, "dropout beside gathered keys and values", error);
     if (node->op->counts_elements && work->sequences > 1)
@@ -132,12 +138,27 @@ static void add_attention(const context_work *work, model_node node) {
     if (sharing > 1) add_move(part, &model_op_context_rows, &node, node.y, rows);
 }
 
+/* A convolution of rows with those before them, of which it makes rows that nobody reads. */
+static void add_convolution(const context_work *work, model_node node) {
+    sifr_model *part = work->part;
+    int32_t rows = node.y, halo = (int32_t)part->weights[node.w[0]].columns - 1;
+    int32_t values[2]; /* before and behind */
+    for (int i = 0; i < 2; i++) {
+        values[i] = model_part_value(part, node.x[0], part->values[rows].columns, node.unit);
+        part->values[values[i]].halo = halo;
+    }
+    model_part_node(part, model_bare_node(&model_op_context_halo, &node, node.x[0], values[0]));
+    node.x[0] = values[0], node.y = values[1];
+    model_part_node(part, node);
+    model_part_node(part, model_bare_node(&model_op_context_inner, &node, values[1], rows));
+}
+
 /* Where a node of the logical model runs, `n` of `from`, is the last node of the part or, where
- * attention has its exchange behind it, the one before. */
+ * it has an exchange behind it, the one before. */
 static void note_place(const context_work *work, int32_t n) {
     const model_node *node = &work->from->nodes[n];
     int32_t op = node->attributes.op,
-            behind = attends(node) && sharing_heads(work, node) > 1 ? 2 : 1;
+            behind = convolves(node) || (attends(node) && sharing_heads(work, node) > 1) ? 2 : 1;
     if (work->from->node_at && work->from->node_at[op] != n) return; /* beside one */
     work->part->node_at[op] = (int32_t)work->part->node_count - behind;
 }
@@ -150,6 +171,8 @@ static void make_nodes(const context_work *work) {
         for (int32_t n = unit->first_node; n < unit->first_node + unit->nodes; n++) {
             if (attends(&work->from->nodes[n]))
                 add_attention(work, work->from->nodes[n]);
+            else if (convolves(&work->from->nodes[n]))
+                add_convolution(work, work->from->nodes[n]);
             else
                 model_part_node(work->part, work->from->nodes[n]);
             note_place(work, n);
@@ -159,9 +182,10 @@ static void make_nodes(const context_work *work) {
 
 static sifr_status make_part(const context_work *work, sifr_error *error) {
     const sifr_model *from = work->from;
-    size_t attentions = 0;
-    for (size_t n = 0; n < from->node_count; n++) attentions += attends(&from->nodes[n]);
-    BASE_TRY(model_part_copy(from, 4 * attentions, 4 * attentions, work->part, error));
+    size_t more = 0; /* at most, values and nodes */
+    for (size_t n = 0; n < from->node_count; n++)
+        more += attends(&from->nodes[n]) || convolves(&from->nodes[n]) ? 4 : 0;
+    BASE_TRY(model_part_copy(from, more, more, work->part, error));
     BASE_TRY(check_model(work, error));
     work->part->contexts = work->ranks;
     make_nodes(work);

@@ -68,6 +68,7 @@ typedef struct model_value {
     int64_t first;
     int32_t contexts; /* of a context rank's part: it has a row for each token of so many ranks,
                          where others have one for each of the rank's own; else 0 */
+    int32_t halo;     /* and before each run of the rank's so many rows of the tokens before it */
     bool wide;        /* and its gradient is in FP32: a part of a sum over context ranks */
     bool cut_columns; /* of a tensor rank's part: it has some of the columns */
     bool cut_rows; /* of a tensor rank's part: it has the rank's run of a micro batch's rows, where

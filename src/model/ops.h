@@ -26,7 +26,8 @@ enum {
 
 /* The facts about a call that are known only when the step is planned. */
 typedef struct model_extent {
-    int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for */
+    int64_t sequences, length; /* of a micro batch; of a cache, length is what it has room for; of a
+                                  value with halos, a run of rows with those before it */
     int64_t whole;             /* rows of the micro batch where a call has a tile of them; else 0 */
     int32_t contexts, context; /* context ranks, and this one's place among them */
     bool training;
@@ -80,6 +81,7 @@ typedef enum model_shared {
 typedef enum model_contexts {
     MODEL_CONTEXTS_NONE, /* it is not known to */
     MODEL_CONTEXTS_ROWS, /* so does this one, though it is never tiled */
+    MODEL_CONTEXTS_HALO, /* a row takes some rows before it, w0's columns but one */
     MODEL_CONTEXTS_HEADS /* it takes whole sequences, and heads apart: x0, x1, x2, y have heads */
 } model_contexts;
 
@@ -88,8 +90,10 @@ typedef enum model_exchange {
     MODEL_EXCHANGE_NONE,
     MODEL_EXCHANGE_TO_HEADS,
     MODEL_EXCHANGE_TO_ROWS,
-    MODEL_EXCHANGE_GATHER /* runs of rows become all rows, of all columns or of a run of them;
-                             gradients are added up on the way back */
+    MODEL_EXCHANGE_GATHER,  /* runs of rows become all rows, of all columns or of a run of them;
+                               gradients are added up on the way back */
+    MODEL_EXCHANGE_TO_HALO, /* before each run of rows come those of the tokens before it */
+    MODEL_EXCHANGE_OFF_HALO /* and go */
 } model_exchange;
 
 /* Of tensor ranks whose residual stream is cut by rows (shard_rows.h), and no kernel: how x0
@@ -191,7 +195,8 @@ extern const model_op model_op_embedding, model_op_linear, model_op_layer_norm, 
     model_op_dropout, model_op_head_loss, model_op_head_regression, model_op_head_multilabel,
     model_op_tensor_sum, model_op_tensor_entry, model_op_rows_sum, model_op_rows_enter,
     model_op_rows_gather, model_op_rows_take, model_op_context_heads, model_op_context_rows,
-    model_op_context_keys, model_op_delta, model_op_sigmoid_gate;
+    model_op_context_keys, model_op_context_halo, model_op_context_inner, model_op_delta,
+    model_op_sigmoid_gate;
 
 /* The rules of the model's targets, `columns` for each token; 0: any finite numbers. */
 int model_target_rules(const sifr_model *model, int64_t columns,

@@ -1,6 +1,6 @@
 /* Where rows of a run of tokens become whole sequences of some heads, and back, or of all keys and
- * values, among context ranks. No model is built with these: model/context.h adds them to a rank's
- * part of it. */
+ * values, or get rows before them, among context ranks. No model is built with these:
+ * model/context.h adds them to a rank's part of it. */
 #include "model/description.h"
 
 /* Before attention. */
@@ -28,4 +28,22 @@ const model_op model_op_context_keys = {
     .backward = DEVICE_KERNELS,
     .gradients = 1,
     .exchanges = MODEL_EXCHANGE_GATHER,
+};
+
+/* Before a convolution. */
+const model_op model_op_context_halo = {
+    .name = "context_halo",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .exchanges = MODEL_EXCHANGE_TO_HALO,
+};
+
+/* Behind it. */
+const model_op model_op_context_inner = {
+    .name = "context_inner",
+    .forward = DEVICE_KERNELS,
+    .backward = DEVICE_KERNELS,
+    .gradients = 1,
+    .exchanges = MODEL_EXCHANGE_OFF_HALO,
 };

@@ -29,6 +29,7 @@ const model_op model_op_short_conv = {
     .state = state_rows,
     .positions = 1,
     .cached = DEVICE_SHORT_CONV_CACHED,
+    .contexts = MODEL_CONTEXTS_HALO,
     /* Not by_row: the first row of a tile has taps before it. */
 };
 

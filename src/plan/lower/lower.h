@@ -269,6 +269,19 @@ sifr_status lower_gather(lower_state *state, int32_t node, plan_action action,
                          sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_sum_gathered(lower_state *state, int32_t node, const lower_operand *y,
                                const lower_operand *x, sifr_error *error) SIFR_MUST_CHECK;
+/* Rows x of a context rank's runs, with those of the tokens before each, to y; where a sequence
+ * begins they are 0. Back, the gradients y of these are added to those of their own ranks'. */
+sifr_status lower_to_halo(lower_state *state, int32_t node, plan_action action,
+                          const lower_operand *x, const lower_operand *y,
+                          sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_sum_halo(lower_state *state, int32_t node, const lower_operand *y,
+                           const lower_operand *x, sifr_error *error) SIFR_MUST_CHECK;
+/* The rows x of runs, without those before them, to y; and back, where these get 0. */
+sifr_status lower_off_halo(lower_state *state, int32_t node, plan_action action, bool back,
+                           const lower_operand *x, const lower_operand *y,
+                           sifr_error *error) SIFR_MUST_CHECK;
+/* How many runs of tokens a micro batch has on this rank, of all sequences. */
+int64_t lower_context_runs(const lower_state *state);
 /* Of the micro batch, the first of this rank's tokens, where it has one run of one sequence. */
 int64_t lower_first_token(const lower_state *state);
 

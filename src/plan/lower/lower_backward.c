@@ -395,6 +395,10 @@ static sifr_status backward_moved(lower_state *state, int32_t n, sifr_error *err
         BASE_TRY(lower_rows_move(state, n, true, &from, &target.place, error));
     else if (node->op->exchanges == MODEL_EXCHANGE_GATHER)
         BASE_TRY(lower_sum_gathered(state, n, &from, &target.place, error));
+    else if (node->op->exchanges == MODEL_EXCHANGE_TO_HALO)
+        BASE_TRY(lower_sum_halo(state, n, &from, &target.place, error));
+    else if (node->op->exchanges == MODEL_EXCHANGE_OFF_HALO)
+        BASE_TRY(lower_off_halo(state, n, PLAN_BACKWARD, true, &from, &target.place, error));
     else
         BASE_TRY(lower_exchange(state, n, PLAN_BACKWARD, heads, &from, &target.place, error));
     if (!target.beside) return SIFR_OK;

@@ -196,6 +196,10 @@ sifr_status lower_context_forward(lower_state *state, int32_t n, sifr_error *err
     plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
     if (node->op->exchanges == MODEL_EXCHANGE_GATHER)
         return lower_gather(state, n, action, &x, &y, error);
+    if (node->op->exchanges == MODEL_EXCHANGE_TO_HALO)
+        return lower_to_halo(state, n, action, &x, &y, error);
+    if (node->op->exchanges == MODEL_EXCHANGE_OFF_HALO)
+        return lower_off_halo(state, n, action, false, &x, &y, error);
     return lower_exchange(state, n, action, node->op->exchanges == MODEL_EXCHANGE_TO_HEADS, &x, &y,
                           error);
 }

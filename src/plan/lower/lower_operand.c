@@ -22,6 +22,7 @@ size_t lower_node(const lower_state *state, int32_t node) {
 static int64_t own_rows(const lower_state *state, int32_t value) {
     const model_value *v = &state->model->values[value];
     if (v->cut_rows) return state->tokens / state->model->tensors;
+    if (v->halo) return state->tokens + v->halo * lower_context_runs(state);
     return v->contexts ? v->contexts * state->tokens : v->rows;
 }
 
@@ -116,6 +117,8 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
                            .contexts = plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS),
                            .context = plan_mesh_place(&settings->mesh, PLAN_CONTEXTS),
                            .training = settings->mode == PLAN_TRAIN};
+    int32_t halo = node->x[0] >= 0 ? state->model->values[node->x[0]].halo : 0;
+    if (halo > 0) extent.length = plan_runs_of_tokens(settings).length + halo;
     if (node->op->complete) node->op->complete(&attributes, &extent);
     return attributes;
 }
