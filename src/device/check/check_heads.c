@@ -39,7 +39,7 @@ sifr_status device_check_linear(const device_call *call, sifr_error *error) {
     const device_matrix *x = without ? &call->dx[0] : &call->x[0];
     int64_t rows = x->rows, in = x->columns;
     int64_t out = transposed ? call->w[0].columns : call->w[0].rows;
-    base_dtype type = x->dtype;
+    base_dtype type = without ? call->dy.dtype : x->dtype; /* dx0 may be a part of a sum */
     BASE_TRY(device_check_activations(call, x, without ? "dx0" : "x0", error));
     BASE_TRY(device_check(call, &call->w[0], "w0", transposed ? in : out, transposed ? out : in,
                           type, error));
