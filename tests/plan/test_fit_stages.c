@@ -210,10 +210,8 @@ static void the_largest_of_all(void **state) {
                              SIFR_OK);
             assert_in_range(found[stage][length], 2, 4095);
             /* Scratch does not quite grow with the length (with AVX-512's products 354 tokens may
-             * take less than 353), so another way to the limit may end at a neighbour. */
-            int64_t apart = length ? found[0][1] / 64 : 0;
-            assert_in_range(found[stage][length], found[0][length] - apart,
-                            found[0][length] + apart);
+             * take less than 353), so there may be several limits, of which all find one. */
+            assert_int_equal(found[stage][length], found[0][length]);
             for (int64_t more = 0; more < 2; more++) {
                 plan_settings one = c.settings;
                 set(&one, found[stage][length] + more);

@@ -78,6 +78,7 @@ static sifr_status find_times(stage_search *run, int64_t sequences, sifr_recompu
     one.step.pipeline.stages = 1;
     one.step.zero.stage = 0;
     one.step.zero.quantized_gradients = false; /* nothing is sent */
+    one.step.mesh.sequence_parallel = false;   /* and there are no tensor ranks */
     one.step.offload.param.device = one.step.offload.optimizer.device = SIFR_TIER_NONE;
     one.step.offload.gradients = one.step.offload.activations = SIFR_TIER_NONE;
     one.step.tile_tokens = one.step.activation_memory = 0;

@@ -395,24 +395,29 @@ static sifr_status largest_of_stage(plan_search *search, const plan_settings *se
     return status;
 }
 
-/* The largest value of the first stage asked is mostly that of all, so the others are asked about
- * that one alone. The cut of the units may depend on the value. */
+/* From the first stage on, whichever asks: what several stages fit need not be one value alone, as
+ * memory may fall a little where the value grows (scratch of products of other shapes). The others
+ * are asked about a stage's largest value alone, until one is that of all. The cut of the units may
+ * depend on the value. */
 sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
                          int64_t near, int64_t first, int64_t last, int64_t *out,
                          sifr_error *error) {
-    int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
+    int32_t stages = plan_mesh_ranks(&settings->mesh, PLAN_STAGES), fitting = 1;
     plan_settings one = *settings;
     if (stages > 1) one.pipeline = (plan_pipeline){0};
+    one.mesh.place[PLAN_AXIS_STAGE] = 0;
     BASE_TRY(largest_of_stage(search, &one, set, near, first, last, out, error));
-    for (int32_t i = 1; i < stages && *out >= first; i++) {
+    while (fitting < stages && *out >= first) {
         plan_settings there;
         plan_outcome outcome;
         go_to_next_stage(&one);
         there = one;
         set(&there, *out);
         BASE_TRY(plan_try_size(search, &there, &outcome, error));
-        if (!outcome.fits)
-            BASE_TRY(largest_of_stage(search, &one, set, *out - 1, first, *out - 1, out, error));
+        fitting++;
+        if (outcome.fits) continue;
+        BASE_TRY(largest_of_stage(search, &one, set, *out - 1, first, *out - 1, out, error));
+        fitting = 1;
     }
     return SIFR_OK;
 }

@@ -107,9 +107,9 @@ void plan_set_sequences(plan_settings *settings, int64_t value);
 void plan_set_length(plan_settings *settings, int64_t value);
 
 /* The largest value from `first` to `last` with which a step of `settings` fits while the next
- * value does not; first - 1 if none fits. A step fits if each of its stages does; settings.mesh has
- * the stage to begin with, best the fullest. Memory should not fall as the value grows. The search
- * starts at `near`, for example the result of an earlier plan. */
+ * value does not; first - 1 if none fits. A step fits if each of its stages does; the stage of
+ * settings.mesh does not matter. Where memory falls as the value grows there may be several such
+ * values. The search starts at `near`, for example the result of an earlier plan. */
 sifr_status plan_largest(plan_search *search, const plan_settings *settings, plan_setter *set,
                          int64_t near, int64_t first, int64_t last, int64_t *out,
                          sifr_error *error) SIFR_MUST_CHECK;
