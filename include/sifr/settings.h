@@ -121,6 +121,8 @@ typedef struct sifr_mesh {
                                the products that are divided, where norms, dropout and residuals
                                are, which otherwise each has whole. The same bits. The tokens of a
                                micro batch are a multiple of 128 x tensor_size */
+    bool tp_overlap_comm;   /* with tensor ranks: sums over them travel while the next rows, or
+                               gradients of weights, are computed. The same bits and bytes */
 } sifr_mesh;
 
 /* How ranks share and exchange state: DeepSpeed's keys of zero_optimization. Counts are elements.

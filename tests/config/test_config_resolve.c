@@ -481,10 +481,10 @@ static void stages_are_open(void **state) {
 static void dry_run_names_what_is_refused(void **state) {
     (void)state;
     config_case *c = config_case_text(
-        "{\"tensor_parallel\": {\"tp_overlap_comm\": true}, \"steps_per_print\": 5}");
+        "{\"tensor_parallel\": {\"preset_model\": \"llama\"}, \"steps_per_print\": 5}");
     assert_int_equal(c->status, SIFR_USAGE);
     assert_non_null(
-        strstr(c->lines, "tensor_parallel.tp_overlap_comm = true: refused: not supported yet"));
+        strstr(c->lines, "tensor_parallel.preset_model = \"llama\": refused: not supported yet"));
     assert_non_null(strstr(c->lines, "steps_per_print = 5: Prints a progress line"));
     config_case_free(c);
 }

@@ -94,6 +94,7 @@ static sifr_settings options_of(const zero_variant *v) {
     options.mesh.shard_size = v->shard_size;
     options.mesh.tensor_size = v->tensors;
     options.mesh.sequence_parallel = v->rows;
+    options.mesh.tp_overlap_comm = v->overlaps;
     options.partition_activations = v->partitions;
     options.mesh.context_size = v->contexts;
     options.mesh.context_kind = v->kind;

@@ -24,6 +24,7 @@ typedef struct zero_variant {
     int32_t tensors;    /* of the ranks, those that share a batch; 0: one */
     bool partitions;    /* as sifr_settings has it */
     bool rows;          /* of which each has a run of the tokens between products */
+    bool overlaps;      /* of whose sums: tp_overlap_comm */
     int32_t contexts;   /* the same, of those that share its tokens */
     sifr_context_kind kind;
     int32_t

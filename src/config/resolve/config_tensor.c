@@ -7,6 +7,7 @@
 static const char *const sizes[] = {"tensor_parallel.size", "tensor_parallel.autotp_size",
                                     "tensor_parallel.tp.tp_size"};
 static const char split[] = "tensor_parallel.vocab_parallel_lm_head";
+static const char overlaps[] = "tensor_parallel.tp_overlap_comm";
 static const char partitions[] = "activation_checkpointing.partition_activations";
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
@@ -63,6 +64,12 @@ static void settle_words(sifr_config *config) {
                  "no effect, there is one tensor rank");
 }
 
+static void note_overlap(sifr_config *config) {
+    if (config->step.mesh.tp_overlap_comm && config->step.mesh.tensor_size < 2)
+        snprintf(config_setting_at(config, overlaps)->note, CONFIG_NOTE,
+                 "no effect, there is one tensor rank");
+}
+
 /* What it would cut is cut already, or there are no ranks to cut it among. */
 static void note_partitions(sifr_config *config) {
     config_setting *setting = config_setting_at(config, partitions);
@@ -87,5 +94,6 @@ void config_settle_tensors(sifr_config *config) {
         snprintf(config_setting_at(config, key)->note, CONFIG_NOTE,
                  "no effect, since tensor_parallel.enabled is false");
     settle_words(config);
+    note_overlap(config);
     note_partitions(config);
 }

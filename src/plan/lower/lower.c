@@ -349,6 +349,7 @@ static sifr_status allocate(lower_state *state, sifr_error *error) {
     BASE_TRY(base_alloc(nodes, sizeof *state->recompute, &state->recompute, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->feeds_other_units, &state->feeds_other_units, error));
     BASE_TRY(base_alloc(nodes, sizeof *state->carries, &state->carries, error));
+    BASE_TRY(base_alloc(nodes, sizeof *state->later, &state->later, error));
     BASE_TRY(base_alloc(values, sizeof *state->mixed, &state->mixed, error));
     BASE_TRY(base_alloc(model->weight_count, sizeof *state->weight_written, &state->weight_written,
                         error));
@@ -367,7 +368,8 @@ static void release(lower_state *state) {
         state->mixed,         state->slice_written,  state->slot_of,       state->sums,
         state->sum_buffers,   state->uses,           state->use_of,        state->own_use,
         state->fresh,         state->weight_written, state->carries,       state->feeds_other_units,
-        state->local,         state->last_part,      state->gradient_part, state->weight_calls};
+        state->local,         state->last_part,      state->gradient_part, state->weight_calls,
+        state->later};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     lower_free_tiles(state);
 }
@@ -529,7 +531,8 @@ sifr_status lower_list(const sifr_model *model, device *dev, const plan_settings
                          .tokens = plan_tokens(settings),
                          .element = base_dtype_bytes(plan_dtype(settings)),
                          .micro_batch = -1,
-                         .kept = kept};
+                         .kept = kept,
+                         .summing = {.value = -1}};
     sifr_status status;
     int32_t spread;
     state.part = lower_whole(&state);

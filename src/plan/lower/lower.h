@@ -2,7 +2,8 @@
  * before lowering), lower_keep.c (results kept for backward), lower_tile.c (tiles of tokens),
  * lower_partition.c (cut of the units into parts), lower_stage.c (transfers between stages),
  * lower_forward.c, lower_backward.c, lower_split.c, lower_tensor.c (sums over tensor ranks),
- * lower_words.c (a vocabulary that they divide), lower_rows.c (rows cut over them),
+ * lower_overlap.c (such sums beside computing), lower_words.c (a vocabulary that they divide),
+ * lower_rows.c (rows cut over them),
  * lower_context.c (exchanges among context ranks), lower_gradient.c and lower_update.c. Private to
  * them.
  */
@@ -36,6 +37,8 @@ typedef struct lower_part {
     int32_t tile;   /* 0: the first one, or no tile */
     int32_t region; /* region that is cut into tiles; -1: the whole micro batch */
     bool late;      /* recomputation within a tile's backward pass */
+    int64_t summed; /* rows of a whole tile, where one product goes tile by tile, since the ranks
+                       add its result up so (lower_overlap.c); else 0 */
 } lower_part;
 
 /* Regions: runs of nodes of one unit that work row by row, so that a tile of rows can pass through
@@ -77,6 +80,13 @@ typedef struct lower_fold {
     int32_t node;
     lower_operand sums;
 } lower_fold;
+
+/* A value whose tiles the tensor ranks add up one after the other: the last one's rows, and this
+ * rank's slice of them, which is not gathered yet. */
+typedef struct lower_summing {
+    int32_t value; /* -1: none */
+    lower_operand tile, slice;
+} lower_summing;
 
 typedef struct lower_state {
     plan_schedule *s;
@@ -135,6 +145,8 @@ typedef struct lower_state {
     lower_fold *folds;
     size_t fold_count, fold_capacity;
     bool *weight_written; /* by weight, within the unit and micro batch */
+    lower_summing summing;
+    bool *later; /* by node: the gradients of its weights are to come, beside a sum */
 } lower_state;
 
 /* The current micro batch's index into buffer_of, saved and gradient. */
@@ -219,13 +231,28 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t node,
                                  sifr_error *error) SIFR_MUST_CHECK;
 sifr_status lower_tensor_sum(lower_state *state, int32_t node, const lower_operand *from,
                              const lower_operand *to, sifr_error *error) SIFR_MUST_CHECK;
-/* A place in FP32 for a part of a sum like `like`; and the sum of all ranks' parts, rounded to
- * `to`, with the bias of weight `bias` (-1: none), or added to it. */
+/* A place in FP32 for a part of a sum like `like`; and the sum of all ranks' parts of `value`,
+ * rounded to `to`, with the bias of weight `bias` (-1: none), or added to it. */
 sifr_status lower_tensor_part(lower_state *state, int32_t node, const lower_operand *like,
                               lower_operand *part, sifr_error *error) SIFR_MUST_CHECK;
-sifr_status lower_tensor_finish(lower_state *state, int32_t node, plan_action action,
+sifr_status lower_tensor_finish(lower_state *state, int32_t node, plan_action action, int32_t value,
                                 const lower_operand *part, int32_t bias, const lower_operand *to,
                                 bool add, sifr_error *error) SIFR_MUST_CHECK;
+/* Sums beside computing (tp_overlap_comm). Whether the result of product n is added up by tiles, or
+ * `back` the gradient of its input. Tiles of a sum of so many columns: the first one, which is the
+ * current part then, and the next one; false: there is none, and the part is the whole again. */
+bool lower_sums_tiles(const lower_state *state, int32_t node, bool back);
+void lower_first_tile(lower_state *state, int64_t columns);
+bool lower_next_tile(lower_state *state);
+/* Whether the gradients of a product's weights come when the sum of its input's has begun. */
+bool lower_waits_for_sum(const lower_state *state, int32_t node);
+/* Starts the sum of a tile, rows of `value`. The tile before is gathered by that, the last one by
+ * lower_end_sum. */
+sifr_status lower_sum_tile(lower_state *state, int32_t node, int32_t value,
+                           const lower_operand *tile, sifr_error *error) SIFR_MUST_CHECK;
+sifr_status lower_end_sum(lower_state *state, int32_t node, sifr_error *error) SIFR_MUST_CHECK;
+/* The current part's rows of what has all rows. */
+lower_operand lower_rows_of(const lower_state *state, const lower_operand *all);
 /* Of a head of which each tensor rank has some words: the statistics of all, which its call gets as
  * x3; *out without a type: it has all words. */
 sifr_status lower_words(lower_state *state, int32_t node, plan_action action, lower_operand *out,
@@ -299,6 +326,8 @@ sifr_status lower_cut_ranks(const sifr_model *model, const device *dev,
 sifr_status lower_backward(lower_state *state, int32_t node, lower_makes makes,
                            sifr_error *error) SIFR_MUST_CHECK;
 
+/* Whether the backward pass of a node can make gradients of inputs and of weights in two calls. */
+bool lower_can_split(const lower_state *state, int32_t node);
 /* Units whose weights have their gradients in a pass of their own, PLAN_WALK_WEIGHTS
  * (lower_split.c): which they are, and both halves of their backward pass. */
 bool lower_is_split(const lower_state *state, int32_t unit);

@@ -350,8 +350,8 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     BASE_TRY(
         lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &calls[2 * n], accumulate, error));
     if (sums)
-        BASE_TRY(lower_tensor_finish(state, n, PLAN_BACKWARD, &targets[0].place, -1, &whole.place,
-                                     whole.accumulate, error));
+        BASE_TRY(lower_tensor_finish(state, n, PLAN_BACKWARD, node->x[0], &targets[0].place, -1,
+                                     &whole.place, whole.accumulate, error));
     if (runs) BASE_TRY(send_sums(state, n, &all_sums, &own_sums, error));
     for (int i = 0; i < DEVICE_INPUTS; i++) {
         if (!targets[i].beside) continue;
@@ -361,13 +361,99 @@ static sifr_status backward_kernel(lower_state *state, int32_t n, lower_makes ma
     return SIFR_OK;
 }
 
+/* --- sums over tensor ranks beside computing (lower_overlap.c) --- */
+
+/* The gradient of a product's input alone, of the current rows. */
+static sifr_status emit_input(lower_state *state, int32_t n, const lower_operand *to,
+                              bool accumulate, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = node->op->backward;
+    call.attributes = lower_attributes(state, node);
+    call.accumulate[0] = accumulate;
+    BASE_TRY(lower_put(state, &call, PLAN_DX0, *to, error));
+    BASE_TRY(lower_put(state, &call, PLAN_W0, lower_weight(state, node->w[0]), error));
+    BASE_TRY(lower_put(state, &call, PLAN_DY, gradient_of(state, node->y), error));
+    return lower_emit(state, PLAN_BACKWARD, node->unit, n, &call, &state->backward_calls[2 * n],
+                      false, error);
+}
+
+/* Its tiles, each of which the ranks begin to add up. `part`: with tp_exact, its place. */
+static sifr_status input_tiles(lower_state *state, int32_t n, const lower_operand *part,
+                               bool accumulate, sifr_error *error) {
+    int32_t value = state->model->nodes[n].x[0];
+    lower_first_tile(state, state->model->values[value].columns);
+    do {
+        lower_operand tile = part ? lower_rows_of(state, part) : gradient_of(state, value);
+        BASE_TRY(emit_input(state, n, &tile, accumulate, error));
+        BASE_TRY(lower_sum_tile(state, n, value, &tile, error));
+    } while (lower_next_tile(state));
+    return SIFR_OK;
+}
+
+static sifr_status backward_op(lower_state *state, int32_t n, lower_makes makes, sifr_error *error);
+
+/* What a product has left for later: it no longer needs the gradient of its result. */
+static sifr_status make_weights(lower_state *state, int32_t n, sifr_error *error) {
+    BASE_TRY(backward_op(state, n, LOWER_WEIGHTS, error));
+    state->places[state->gradient[lower_value(state, state->model->nodes[n].y)]].sharers--;
+    state->later[n] = false;
+    return SIFR_OK;
+}
+
+/* The first part of a product's backward pass, if the other one waits for a sum to begin. */
+static sifr_status make_inputs(lower_state *state, int32_t n, sifr_error *error) {
+    state->later[n] = true;
+    if (!state->model->nodes[n].summed) return backward_op(state, n, LOWER_INPUTS, error);
+    lower_target target;
+    lower_operand part;
+    int32_t value = state->model->nodes[n].x[0];
+    BASE_TRY(find_target(state, n, 0, &target, error));
+    base_assert(target.wanted && !target.beside);
+    BASE_TRY(lower_tensor_part(state, n, &target.place, &part, error));
+    if (lower_sums_tiles(state, n, true)) {
+        BASE_TRY(input_tiles(state, n, &part, false, error));
+    } else {
+        BASE_TRY(emit_input(state, n, &part, false, error));
+        BASE_TRY(lower_sum_tile(state, n, value, &part, error));
+    }
+    BASE_TRY(make_weights(state, n, error));
+    return lower_tensor_finish(state, n, PLAN_BACKWARD, value, &part, -1, &target.place,
+                               target.accumulate, error);
+}
+
+/* Of the products behind entry n, which have begun the sum of its gradient if they could: what they
+ * have left. The sum's last gather begins behind the first of them. */
+static sifr_status weights_beside(lower_state *state, int32_t n, sifr_error *error) {
+    const model_unit *u = &state->model->units[state->model->nodes[n].unit];
+    int32_t value = state->model->nodes[n].y;
+    for (int32_t m = u->first_node + u->nodes - 1; m > n; m--) {
+        if (!state->later[m] || state->model->nodes[m].x[0] != value) continue;
+        BASE_TRY(make_weights(state, m, error));
+        if (state->summing.value == value) BASE_TRY(lower_end_sum(state, n, error));
+    }
+    return state->summing.value == value ? lower_end_sum(state, n, error) : SIFR_OK;
+}
+
+static bool leaves_weights(const lower_state *state, int32_t n) {
+    const model_unit *u = &state->model->units[state->model->nodes[n].unit];
+    for (int32_t m = n + 1; m < u->first_node + u->nodes; m++)
+        if (state->later[m] && state->model->nodes[m].x[0] == state->model->nodes[n].y) return true;
+    return false;
+}
+
 /* Each tensor rank has made a part of the gradient. */
 static sifr_status sum_gradient(lower_state *state, int32_t n, sifr_error *error) {
     int32_t value = state->model->nodes[n].y;
     if (!lower_has_gradient(state, state->model->nodes[n].x[0])) return SIFR_OK;
     BASE_TRY(make_exclusive(state, value, n, error));
     lower_operand gradient = gradient_of(state, value);
-    return lower_tensor_sum(state, n, &gradient, &gradient, error);
+    bool begun = state->summing.value == value;
+    if (!begun && !leaves_weights(state, n))
+        return lower_tensor_sum(state, n, &gradient, &gradient, error);
+    if (!begun) BASE_TRY(lower_sum_tile(state, n, value, &gradient, error));
+    return weights_beside(state, n, error);
 }
 
 /* Of a gathered value, whose gradient began as that of the rows, these are in it. */
@@ -411,6 +497,13 @@ static sifr_status backward_op(lower_state *state, int32_t n, lower_makes makes,
     if (op->shares_gradient) return backward_shared(state, n, error);
     if (op->exchanges || op->moves)
         return makes & LOWER_INPUTS ? backward_moved(state, n, error) : SIFR_OK;
+    bool inputs = makes == LOWER_INPUTS || !trains_weights(state, &state->model->nodes[n]);
+    if (inputs && !state->model->nodes[n].summed && lower_sums_tiles(state, n, true)) {
+        lower_target target;
+        BASE_TRY(find_target(state, n, 0, &target, error));
+        base_assert(target.wanted && !target.beside);
+        return input_tiles(state, n, NULL, target.accumulate, error);
+    }
     if (state->part.region < 0)
         BASE_TRY(lower_gather_again(state, n, kept_for(state, n, makes), error));
     return backward_kernel(state, n, makes, error);
@@ -425,6 +518,7 @@ sifr_status lower_backward(lower_state *state, int32_t n, lower_makes makes, sif
                          state->model->units[node->unit].name, node->op->name);
     }
     if (node->op->sums_gradient) BASE_TRY(sum_gradient(state, n, error));
+    if (makes == LOWER_BOTH && lower_waits_for_sum(state, n)) return make_inputs(state, n, error);
     BASE_TRY(backward_op(state, n, makes, error));
     if (node->op->makes_loss || makes != LOWER_BOTH) return SIFR_OK;
     state->places[state->gradient[lower_value(state, node->y)]].sharers--;

@@ -68,14 +68,12 @@ static sifr_status put_caches(lower_state *state, device_call *call, int32_t n, 
     return SIFR_OK;
 }
 
-sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
+/* `part`: where a part of a sum goes, with tp_exact; NULL: the result, to its value. */
+static sifr_status forward_kernel(lower_state *state, int32_t n, const lower_operand *part,
+                                  sifr_error *error) {
     const model_node *node = &state->model->nodes[n];
     const model_op *row = node->op;
     plan_schedule *s = state->s;
-    if (row->sums || row->sums_gradient) return lower_tensor_forward(state, n, error);
-    if (row->moves) return lower_rows_forward(state, n, error);
-    if (row->exchanges) return lower_context_forward(state, n, error);
-    bool sums = node->summed && node->attributes.linear.cut_inputs;
     lower_operand joined;
     if (node->joined) BASE_TRY(lower_tensor_join(state, n, &joined, error));
     bool cached = model_is_cached(row) && s->settings.mode == PLAN_GENERATE;
@@ -98,7 +96,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
     if (statistics.buffer >= 0) BASE_TRY(lower_put(state, call, PLAN_X3, statistics, error));
     if (node->joined) BASE_TRY(lower_put(state, call, PLAN_X4, joined, error));
     for (int i = 0; i < DEVICE_WEIGHTS; i++) {
-        if (node->w[i] < 0 || (i == 1 && (node->bias_elsewhere || sums))) continue;
+        if (node->w[i] < 0 || (i == 1 && (node->bias_elsewhere || part))) continue;
         BASE_TRY(lower_put(state, call, (plan_role)(PLAN_W0 + i), lower_weight(state, node->w[i]),
                            error));
     }
@@ -119,9 +117,7 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
                                 node->unit, node->y, false, place, error));
         }
     }
-    lower_operand to = lower_locate(state, node->y), result = to;
-    if (sums) BASE_TRY(lower_tensor_part(state, n, &to, &result, error));
-    BASE_TRY(lower_put(state, call, PLAN_Y, result, error));
+    BASE_TRY(lower_put(state, call, PLAN_Y, part ? *part : lower_locate(state, node->y), error));
     if (row->saved && !cached) {
         int64_t rows, columns;
         int32_t *saved = &state->saved[lower_node(state, n)];
@@ -133,10 +129,47 @@ sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
         BASE_TRY(lower_put(state, call, PLAN_SAVED0, lower_saved(state, n), error));
     }
     plan_action action = state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD;
-    BASE_TRY(
-        lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false, error));
-    return sums ? lower_tensor_finish(state, n, action, &result, node->w[1], &to, false, error)
-                : SIFR_OK;
+    return lower_emit(state, action, node->unit, n, call, &state->forward_calls[2 * n], false,
+                      error);
+}
+
+/* A product whose result the tensor ranks add up by tiles. */
+static sifr_status forward_tiles(lower_state *state, int32_t n, const lower_operand *part,
+                                 sifr_error *error) {
+    int32_t value = state->model->nodes[n].y;
+    lower_first_tile(state, state->model->values[value].columns);
+    do {
+        lower_operand tile = {0};
+        if (part) tile = lower_rows_of(state, part);
+        BASE_TRY(forward_kernel(state, n, part ? &tile : NULL, error));
+        if (!part) tile = lower_locate(state, value);
+        BASE_TRY(lower_sum_tile(state, n, value, &tile, error));
+    } while (lower_next_tile(state));
+    return SIFR_OK;
+}
+
+static sifr_status forward_parts(lower_state *state, int32_t n, const lower_operand *part,
+                                 sifr_error *error) {
+    return lower_sums_tiles(state, n, false) ? forward_tiles(state, n, part, error)
+                                             : forward_kernel(state, n, part, error);
+}
+
+sifr_status lower_forward(lower_state *state, int32_t n, sifr_error *error) {
+    const model_node *node = &state->model->nodes[n];
+    const model_op *row = node->op;
+    if (row->sums || row->sums_gradient) return lower_tensor_forward(state, n, error);
+    if (row->moves) return lower_rows_forward(state, n, error);
+    if (row->exchanges) return lower_context_forward(state, n, error);
+    if (!node->summed || !node->attributes.linear.cut_inputs)
+        return forward_parts(state, n, NULL, error);
+    int64_t rows = lower_value_rows(state, node->y);
+    lower_operand part,
+        whole = {.matrix = lower_matrix(rows, state->model->values[node->y].columns, BASE_FP32)};
+    BASE_TRY(lower_tensor_part(state, n, &whole, &part, error));
+    BASE_TRY(forward_parts(state, n, &part, error));
+    whole = lower_locate(state, node->y);
+    return lower_tensor_finish(state, n, state->recomputing ? PLAN_RECOMPUTE : PLAN_FORWARD,
+                               node->y, &part, node->w[1], &whole, false, error);
 }
 
 sifr_status lower_logits(lower_state *state, int32_t n, sifr_error *error) {

@@ -110,7 +110,8 @@ device_attributes lower_attributes(const lower_state *state, const model_node *n
     bool cached = settings->mode == PLAN_GENERATE;
     device_attributes attributes = node->attributes;
     int64_t sequences = settings->step.micro_batch_size, length = settings->step.seq_length;
-    bool part = state->part.region >= 0 || plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
+    bool part = state->part.region >= 0 || state->part.summed ||
+                plan_mesh_ranks(&settings->mesh, PLAN_CONTEXTS) > 1;
     model_extent extent = {.sequences = sequences,
                            .length = cached ? settings->cache_length : length,
                            .whole = part ? sequences * length : 0,
@@ -144,8 +145,9 @@ sifr_status lower_put(lower_state *state, device_call *call, plan_role role, low
 }
 
 int32_t *lower_cached(const lower_state *state, int32_t *cached) {
-    bool last = state->part.region >= 0 && state->part.rows < state->tiles.rows;
-    return last ? cached + 1 : cached;
+    int64_t rows = state->part.summed;
+    if (state->part.region >= 0) rows = state->tiles.rows;
+    return state->part.rows < rows ? cached + 1 : cached;
 }
 
 /* Of the micro batch, the first row that a value has. */

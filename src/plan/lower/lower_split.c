@@ -16,7 +16,7 @@ static bool trains(const lower_state *state, int32_t n) {
 
 /* A product with a frozen matrix and a trained bias keeps no input, from which a call for weights
  * alone takes its shape. */
-static bool can_split(const lower_state *state, int32_t n) {
+bool lower_can_split(const lower_state *state, int32_t n) {
     const model_node *node = &state->model->nodes[n];
     if (!node->op->splits) return false;
     return !node->op->x_for_weights || !state->model->weights[node->w[0]].frozen;
@@ -33,7 +33,7 @@ bool lower_is_split(const lower_state *state, int32_t unit) {
     for (int32_t n = u->first_node; n < u->first_node + u->nodes; n++) {
         if (state->model->nodes[n].op->makes_loss) return false;
         if (!trains(state, n)) continue;
-        if (!can_split(state, n)) return false;
+        if (!lower_can_split(state, n)) return false;
         any = true;
     }
     return any;

@@ -53,11 +53,14 @@ sifr_status lower_tensor_part(lower_state *state, int32_t n, const lower_operand
                            false, &part->buffer, error);
 }
 
-sifr_status lower_tensor_finish(lower_state *state, int32_t n, plan_action action,
+sifr_status lower_tensor_finish(lower_state *state, int32_t n, plan_action action, int32_t value,
                                 const lower_operand *part, int32_t bias, const lower_operand *to,
                                 bool add, sifr_error *error) {
     device_call call;
-    BASE_TRY(lower_tensor_sum(state, n, part, part, error));
+    if (state->summing.value == value)
+        BASE_TRY(lower_end_sum(state, n, error));
+    else
+        BASE_TRY(lower_tensor_sum(state, n, part, part, error));
     memset(&call, 0, sizeof call);
     call.kernel = add ? DEVICE_FINISH_INTO : DEVICE_FINISH_SUM;
     BASE_TRY(lower_put(state, &call, PLAN_X0, *part, error));
@@ -105,12 +108,14 @@ sifr_status lower_tensor_forward(lower_state *state, int32_t n, sifr_error *erro
     int64_t columns = state->model->values[node->y].columns;
     base_assert(state->part.region < 0); /* it is not by_row */
     state->local[lower_value(state, node->y)] = false;
+    bool begun = state->summing.value == node->x[0]; /* which is in place */
     if (state->in_place[n])
         *place = state->buffer_of[lower_value(state, node->x[0])];
     else
         BASE_TRY(plan_add_buffer(state->s, PLAN_ACTIVATIONS,
                                  lower_rows(state, node->y, false) * columns * state->element,
                                  node->unit, node->y, false, place, error));
+    if (begun) return lower_end_sum(state, n, error);
     lower_operand x = lower_locate(state, node->x[0]), y = lower_locate(state, node->y);
     if (node->op->sums) return lower_tensor_sum(state, n, &x, &y, error);
     return state->in_place[n] ? SIFR_OK : copy(state, n, &x, &y, error);
@@ -213,6 +218,19 @@ static sifr_status cut_rows(const sifr_model *model, sifr_model **part, sifr_err
     return status;
 }
 
+static sifr_status check_overlap(const plan_settings *settings, sifr_error *error) {
+    const sifr_settings *step = &settings->step;
+    const char *what = step->mesh.sequence_parallel ? "sifr.sequence_parallel"
+                       : step->tile_tokens > 0      ? "sifr.tile_tokens"
+                                                    : NULL;
+    bool sums = step->mesh.tp_overlap_comm && plan_mesh_ranks(&settings->mesh, PLAN_TENSORS) > 1;
+    if (!sums || !what) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "tensor_parallel.tp_overlap_comm: %s is not supported with it yet; leave one "
+                     "of them out",
+                     what);
+}
+
 /* With tp_exact one rank refuses what several would, since nothing shows that their bits are its
  * own. */
 sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
@@ -241,6 +259,7 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "them out",
                          key, what, (int)(ranks > 1 ? ranks : exact));
     BASE_TRY(check_rows(settings, error));
+    BASE_TRY(check_overlap(settings, error));
     if (model->tensors) return SIFR_OK;
     model_shard_args args = {.ranks = ranks,
                              .place = plan_mesh_place(&settings->mesh, PLAN_TENSORS),

@@ -76,6 +76,35 @@ static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
     return plan_add_wait(o->s, index, error);
 }
 
+/* Part of a sum that tensor ranks make by tiles (lower_overlap.c), of which others are computed
+ * meanwhile, in the same buffer. */
+static bool is_tile(const overlap_state *o, const plan_instruction *in) {
+    return o->s->settings.step.mesh.tp_overlap_comm && in->segment < 0 &&
+           in->span == PLAN_TENSORS && (in->action == PLAN_REDUCE || in->action == PLAN_GATHER);
+}
+
+/* Bytes of its buffer, from an operand's place on, that an instruction touches. */
+static int64_t extent_of(const plan_schedule *s, const plan_instruction *in, int32_t index,
+                         const plan_operand *operand) {
+    int64_t ranks = plan_mesh_ranks(&s->settings.mesh, (plan_span)in->span);
+    if (in->call >= 0) {
+        const device_matrix *m = plan_role_matrix(&s->calls[in->call], (plan_role)operand->role);
+        return ((m->rows - 1) * m->stride + m->columns) * base_dtype_bytes(m->dtype);
+    }
+    if (in->action == PLAN_GATHER) return in->bytes * (index ? ranks : 1);
+    return index ? plan_summed_bytes(in) : in->bytes * ranks;
+}
+
+static bool overlap(const overlap_state *o, const plan_instruction *in, int32_t a,
+                    const plan_instruction *tile, int32_t b) {
+    const plan_operand *x = &o->old.operands[in->first_operand + a];
+    const plan_operand *y = &o->s->operands[tile->first_operand + b];
+    bool part = in->call >= 0 || in->action == PLAN_GATHER || in->action == PLAN_REDUCE;
+    if (!part) return true;
+    return x->offset < y->offset + extent_of(o->s, tile, b, y) &&
+           y->offset < x->offset + extent_of(o->s, in, a, x);
+}
+
 /* Two gathers of one unit's slice may run at the same time: they only read it. */
 static bool touches(const overlap_state *o, const plan_instruction *in, int32_t transfer) {
     const plan_instruction *t = &o->s->instructions[transfer];
@@ -83,7 +112,8 @@ static bool touches(const overlap_state *o, const plan_instruction *in, int32_t 
     for (int32_t a = 0; a < in->operands; a++) {
         int32_t buffer = o->old.operands[in->first_operand + a].buffer;
         for (int32_t b = gathers; b < t->operands; b++) {
-            if (o->s->operands[t->first_operand + b].buffer == buffer) return true;
+            if (o->s->operands[t->first_operand + b].buffer != buffer) continue;
+            if (!is_tile(o, t) || overlap(o, in, a, t, b)) return true;
         }
     }
     return false;
@@ -147,6 +177,7 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
     }
     BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
     BASE_TRY(plan_add_instruction(o->s, *in, error));
+    at_once &= !is_tile(o, in);
     return transfer && at_once ? wait_for(o, o->pending_count - 1, error) : SIFR_OK;
 }
 
