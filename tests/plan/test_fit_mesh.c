@@ -156,9 +156,32 @@ static void only_where_asked(void **state) {
     search_case_end(&c);
 }
 
+/* With sequence_parallel one rank, and micro batches that are no whole runs of tokens, are refused:
+ * the others are found, and what there is none of is not told in bytes. */
+static void rows_cut(void **state) {
+    (void)state;
+    search_case c;
+    begin(&c, &quick_link);
+    c.search.any_contexts = false;
+    c.settings.step.mesh.sequence_parallel = true;
+    c.settings.step.seq_length = 128;
+    plan_outcome best = fit(&c);
+    int32_t tensors = plan_mesh_ranks(&best.settings.mesh, PLAN_TENSORS);
+    assert_true(best.fits);
+    assert_in_range(tensors, 2, 4);
+    assert_int_equal(best.settings.step.micro_batch_size % tensors, 0);
+    c.search.room_bytes = 1;
+    best = fit(&c);
+    assert_true(best.possible && !best.fits);
+    c.settings.step.seq_length = 100;
+    best = fit(&c);
+    assert_false(best.possible);
+    search_case_end(&c);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_best_of_all),
-                                       cmocka_unit_test(long_sequences),
-                                       cmocka_unit_test(only_where_asked)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_cut), cmocka_unit_test(the_best_of_all),
+        cmocka_unit_test(long_sequences), cmocka_unit_test(only_where_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

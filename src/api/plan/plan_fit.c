@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "model/released.h"
+#include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "train/prepare/run_settings.h"
 
@@ -68,17 +69,37 @@ static const char *others_text(const api_plan_report *r, char *out, size_t size)
     return out;
 }
 
+/* Where no step could be planned at all: why, of the config's own, or else of the nearest one. */
+static sifr_status refuse_all(const api_plan_report *r, const plan_outcome *least,
+                              const plan_search *search, sifr_error *error) {
+    plan_settings of[] = {r->asked, least->settings};
+    for (int i = 0; i < 2; i++) {
+        plan_schedule *s = NULL;
+        sifr_error why = {0};
+        if (of[i].step.step_order == SIFR_STEP_AUTO) of[i].step.step_order = SIFR_STEP_BATCH;
+        sifr_status status = plan_lower(search->model, search->dev, &of[i], &s, &why);
+        plan_free(s);
+        if (status == SIFR_OK) continue;
+        if (status != SIFR_USAGE) return base_fail(error, status, "%s", why.message);
+        return base_fail(error, SIFR_USAGE, "--fit: no step can be planned: %s", why.message);
+    }
+    return base_fail(error, SIFR_USAGE,
+                     "--fit: no step could be planned%s; give a smaller train_batch_size or "
+                     "--seq-length",
+                     search->ended ? " before the search ended at its bound" : "");
+}
+
 static sifr_status refuse(const api_plan_report *r, const plan_outcome *least, plan_search *search,
                           sifr_error *error) {
     char text[192], need[32], capacity[32], others[128], shorter[96] = "";
     char disk[API_PLAN_DISK_LENGTH] = "", on_disk[API_PLAN_DISK_LENGTH + 8] = "";
     int64_t longest = 0;
-    if (least->possible && is_of_output(r, least, search))
+    if (!least->possible) return refuse_all(r, least, search, error);
+    if (is_of_output(r, least, search))
         return train_disk_check(&r->disk, &search->output, r->model, &least->settings,
                                 least->nvme_bytes, error);
-    if (least->possible)
-        BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
-                              least->settings.step.seq_length - 1, &longest, error));
+    BASE_TRY(plan_largest(search, &least->settings, plan_set_length, 1, 1,
+                          least->settings.step.seq_length - 1, &longest, error));
     if (longest > 0)
         snprintf(shorter, sizeof shorter, "; with it --seq-length %lld fits", (long long)longest);
     if (r->search.disk_bytes) snprintf(on_disk, sizeof on_disk, ", and %s", api_plan_disk(r, disk));

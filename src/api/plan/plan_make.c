@@ -71,7 +71,9 @@ static sifr_status find_disks(api_plan_report *r, sifr_error *error) {
  * does not depend on what room there is. */
 static sifr_status find_limits(api_plan_report *r, const plan_settings *settings,
                                sifr_error *error) {
-    BASE_TRY(plan_lower(r->model, r->dev, settings, &r->schedule, error));
+    sifr_status status = plan_lower(r->model, r->dev, settings, &r->schedule, error);
+    bool searched = status == SIFR_USAGE && r->options.fit; /* others may be possible */
+    if (status != SIFR_OK && !searched) return status;
     int64_t taken = (int64_t)base_process_memory();
     int64_t of_mpi = r->options.ranks > 1 ? comm_mpi_bytes(comm_mpi_chosen()) : 0;
     r->limits = (api_plan_limits){.device_bytes = r->options.device_memory,

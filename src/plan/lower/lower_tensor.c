@@ -239,7 +239,9 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
     int32_t exact = settings->step.mesh.tp_exact;
     bool steps = settings->mode == PLAN_TRAIN || settings->mode == PLAN_EVALUATE;
     *out = NULL;
-    if (ranks == 1 && steps && settings->step.mesh.sequence_parallel)
+    bool rows = ranks == 1 && steps && settings->step.mesh.sequence_parallel;
+    if (rows && exact) return refuse_rows("sifr.tp_exact is", error); /* with more ranks, too */
+    if (rows)
         return base_fail(
             error, SIFR_USAGE,
             "sifr.sequence_parallel: there are no tensor ranks to divide tokens among; "

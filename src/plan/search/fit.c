@@ -106,13 +106,13 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* Plans one micro batch of one sequence or pair, which needs no more memory than any other size.
+/* Plans one micro batch of the smallest size, which needs no more memory than any other.
  * Schedule interleaved has one for each stage at least. */
 static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
                               sifr_error *error) {
     plan_settings least = *settings;
     plan_outcome size;
-    least.step.micro_batch_size = plan_joined_sequences(search->model);
+    least.step.micro_batch_size = fit_least_sequences(search, settings);
     least.step.gradient_accumulation_steps = 1;
     if (settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED)
         least.step.gradient_accumulation_steps = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);

@@ -62,6 +62,14 @@ sifr_status fit_find_sizes(const plan_search *search, int64_t share, fit_sizes *
     return SIFR_OK;
 }
 
+int64_t fit_least_sequences(const plan_search *search, const plan_settings *settings) {
+    int64_t joined = plan_joined_sequences(search->model), least = joined;
+    int64_t run = plan_mesh_ranks(&settings->mesh, PLAN_TENSORS) * (int64_t)DEVICE_NORM_ROWS;
+    if (!settings->step.mesh.sequence_parallel) return joined;
+    while (least * settings->step.seq_length % run) least += joined;
+    return least;
+}
+
 void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index) {
     settings->step.micro_batch_size = sizes->size[index];
     settings->step.gradient_accumulation_steps = (int32_t)(sizes->share / sizes->size[index]);

@@ -30,6 +30,9 @@ typedef struct fit_sizes {
 
 sifr_status fit_find_sizes(const plan_search *search, int64_t share, fit_sizes *out,
                            sifr_error *error) SIFR_MUST_CHECK;
+/* The smallest micro batch that can be planned: one sequence or pair, or, with sequence_parallel,
+ * as many as make whole runs of tokens for each tensor rank. */
+int64_t fit_least_sequences(const plan_search *search, const plan_settings *settings);
 void fit_set_size(const fit_sizes *sizes, plan_settings *settings, size_t index);
 
 /* Bytes of the states in memory, without a plan: a lower bound of the fullest stage. */

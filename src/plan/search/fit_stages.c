@@ -162,7 +162,7 @@ static sifr_status may_fit(stage_search *run, const plan_settings *settings,
     *out = fit_state_bytes(run->search, settings) <= run->search->room_bytes;
     if (!*out) return SIFR_OK;
     least.pipeline = *cut;
-    least.step.micro_batch_size = plan_joined_sequences(run->search->model);
+    least.step.micro_batch_size = fit_least_sequences(run->search, settings);
     least.step.gradient_accumulation_steps = cut->chunks > 1 ? cut->stages : 1;
     BASE_TRY(plan_try_size(run->search, &least, &size, error));
     *out = size.fits;
@@ -174,7 +174,7 @@ static sifr_status find_settings(stage_search *run, const plan_settings *from, b
     plan_settings one = *from;
     plan_pipeline cut;
     bool fits;
-    one.step.micro_batch_size = plan_joined_sequences(run->search->model);
+    one.step.micro_batch_size = fit_least_sequences(run->search, from);
     BASE_TRY(find_cut(run, &one, &cut, &fits, error));
     for (int i = 0; i < 1 + overlaps && fits; i++) {
         if (overlaps) one.step.zero.overlap_comm = i == 0;
