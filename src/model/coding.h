@@ -22,6 +22,12 @@ static inline const char *model_coding_key(model_coding coding) {
     return coding == MODEL_INT8 ? "zero_quantized_nontrainable_weights" : "sifr.quantization";
 }
 
+/* Values that share a scale. Tensor ranks cut codes between such blocks. */
+static inline int64_t model_code_block(model_coding coding) {
+    base_assert(coding != MODEL_UNCODED);
+    return coding == MODEL_INT8 ? BASE_BLOCK8 : BASE_NF4_BLOCK;
+}
+
 /* Elements of the pieces that a segment is cut into: blocks, or records. */
 static inline int64_t model_piece(model_coding coding) {
     return coding ? BASE_NF4_RECORD : DEVICE_BLOCK;

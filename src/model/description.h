@@ -30,8 +30,10 @@ typedef struct model_weight {
     bool factor;   /* of an adapter: no model folder has it */
     bool adapted_bias; /* of a matrix with an adapter */
     model_coding coding;
-    int32_t adapter;  /* of such a matrix: its first factor; the second follows, and with
-                         DoRA its magnitudes. 0: none */
+    model_coding logical_coding; /* of the logical weight: a tensor rank's part may have its scales
+                                    of two levels opened (shard.h) */
+    int32_t adapter;             /* of such a matrix: its first factor; the second follows, and with
+                                    DoRA its magnitudes. 0: none */
     int32_t norms_of; /* of magnitudes: the matrix whose norms they begin as, from 1; 0: none */
     sifr_init init;
     double deviation;

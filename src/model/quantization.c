@@ -142,7 +142,7 @@ void model_code_base(sifr_model *model, const model_config *config) {
                         "%s: %s is stored transposed (Conv1D), and codes of such weights are not "
                         "built; leave %s out",
                         key, w->name, key);
-        w->coding = config->coding;
+        w->coding = w->logical_coding = config->coding;
         coded++;
     }
     free(uses);

@@ -37,12 +37,26 @@ static model_cut cut_runs(const model_weight *w, const model_runs *runs, bool ro
     return cut;
 }
 
+/* Scales of two levels are those of a whole record, so a part keeps them where it has whole records
+ * of the logical weight; else its scales are opened. Values stay the same bits. */
+static model_coding cut_coding(const model_weight *w, const model_runs *runs, bool rows,
+                               const model_share *share, int32_t ranks) {
+    bool evenly = share->blocks <= ranks || share->blocks % ranks == 0, whole = rows;
+    for (int32_t r = 0; r < runs->count; r++) {
+        int64_t lines = (runs->end[r] - (r ? runs->end[r - 1] : 0)) / share->blocks;
+        if (evenly) lines *= share->room;
+        whole &= lines * w->columns % BASE_NF4_RECORD == 0;
+    }
+    return w->coding == MODEL_NF4_DOUBLED && !whole ? MODEL_NF4 : w->coding;
+}
+
 static void cut_weight(shard_work *work, int32_t index, const model_runs *runs, bool rows,
                        const model_share *share) {
     model_weight *w = &work->part->weights[index];
     int64_t *size = rows ? &w->rows : &w->columns;
     if (w->cut.count) return; /* by an earlier use, alike */
     w->cut = cut_runs(&work->from->weights[index], runs, rows, share);
+    w->coding = cut_coding(&work->from->weights[index], runs, rows, share, work->ranks);
     *size = *size / share->blocks * share->room;
     if (share->blocks >= work->ranks) return;
     w->copies = (int32_t)(work->ranks / share->blocks);
@@ -256,14 +270,13 @@ static void cut_values(shard_work *work) {
 }
 
 static sifr_status check_model(const sifr_model *model, int32_t exact, sifr_error *error) {
-    for (size_t w = 0; w < model->weight_count; w++) {
+    for (size_t w = 0; w < model->weight_count && exact; w++) {
         const model_weight *weight = &model->weights[w];
-        bool adapter = exact && (weight->adapter > 0 || weight->factor);
+        bool adapter = weight->adapter > 0 || weight->factor;
         if (!adapter && weight->coding == MODEL_UNCODED) continue;
         return base_fail(error, SIFR_USAGE,
-                         "%s: %s of %s is not supported with tensor ranks yet; leave "
+                         "sifr.tp_exact: %s of %s is not supported with tensor ranks yet; leave "
                          "one of them out",
-                         exact ? "sifr.tp_exact" : "tensor_parallel",
                          adapter ? "an adapter (LoRA)" : "a weight held as codes", weight->name);
     }
     return SIFR_OK;

@@ -210,6 +210,24 @@ static void use_weights(layout_walk *l, int32_t n) {
     }
 }
 
+/* Codes are cut between blocks of values that share a scale. So ranks divide as few blocks of lines
+ * as have whole ones: of rows, which follow each other, or of columns, which are cut in each row.
+ */
+static void limit_to_codes(layout_walk *l, int32_t group, const model_node *node,
+                           const model_runs *outputs) {
+    const model_weight *w = &l->model->weights[node->w[0]];
+    if (w->coding == MODEL_UNCODED) return;
+    base_assert(!node->attributes.linear.transposed); /* model_code_base */
+    int64_t block = model_code_block(w->coding), whole = 0;
+    int64_t lines = outputs ? block / common_divisor(block, w->columns) : block;
+    if (!outputs) whole = w->columns % lines ? 1 : w->columns / lines;
+    for (int32_t r = 0; outputs && r < outputs->count; r++) {
+        int64_t size = outputs->end[r] - (r ? outputs->end[r - 1] : 0);
+        whole = common_divisor(whole, size % lines ? 1 : size / lines);
+    }
+    limit_blocks(l, group, whole);
+}
+
 /* How the matrix is cut that a factor adapts; its product comes before. */
 static model_product_cut cut_of_base(const layout_walk *l, const model_node *factor) {
     int32_t product = l->user[l->base[factor->w[0]]];
@@ -256,11 +274,13 @@ static void walk_product(layout_walk *l, int32_t n) {
     }
     if (group != WHOLE) {
         l->out->products[n] = MODEL_CUT_INPUTS;
+        limit_to_codes(l, group, node, NULL);
         return;
     }
     if (!model_output_runs(l->model, node, &runs)) return;
     l->out->products[n] = MODEL_CUT_OUTPUTS;
     begin_group(l, n, &runs);
+    limit_to_codes(l, n, node, &runs);
 }
 
 enum { ALL_INPUTS = (1 << DEVICE_INPUTS) - 1 };

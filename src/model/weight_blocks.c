@@ -59,9 +59,8 @@ model_block model_whole(const model_weight *w) {
     return (model_block){{0, w->rows}, {0, w->columns}};
 }
 
-/* The local row and column where a block begins. Blocks as high as the local weight lie side by
- * side. */
-static void corner_of(const model_weight *w, int32_t index, int64_t *row, int64_t *column) {
+/* Blocks as high as the local weight lie side by side. */
+void model_block_corner(const model_weight *w, int32_t index, int64_t *row, int64_t *column) {
     base_assert(index < w->cut.count);
     *row = *column = 0;
     for (int32_t b = 0; b < index; b++) {
@@ -86,7 +85,7 @@ bool model_local_next(const model_weight *w, int64_t at, int64_t end, model_stre
         model_stretch next;
         if (!block_next(block, w->cut.columns, at, end, &next)) continue;
         if (found && next.at > out->at) continue;
-        corner_of(w, b, &row, &column);
+        model_block_corner(w, b, &row, &column);
         *out = next;
         out->place = (row + next.place / wide) * w->columns + column + next.place % wide;
         found = true;
@@ -98,7 +97,7 @@ bool model_local_next(const model_weight *w, int64_t at, int64_t end, model_stre
 static int64_t count_before(const model_weight *w, int32_t index, int64_t local) {
     const model_block *block = &w->cut.blocks[index];
     int64_t row, column, wide = width(block);
-    corner_of(w, index, &row, &column);
+    model_block_corner(w, index, &row, &column);
     row = local / w->columns - row;
     column = local % w->columns - column;
     if (row < 0) return 0;
@@ -111,7 +110,7 @@ static int64_t next_element(const model_weight *w, int64_t place, int64_t end) {
     for (int32_t b = 0; b < w->cut.count; b++) {
         int64_t before = count_before(w, b, place), wide = width(&w->cut.blocks[b]), row, column;
         if (before == model_block_elements(&w->cut.blocks[b])) continue;
-        corner_of(w, b, &row, &column);
+        model_block_corner(w, b, &row, &column);
         end = base_min_i64(end, (row + before / wide) * w->columns + column + before % wide);
     }
     return end;

@@ -2,10 +2,9 @@
  * the logical one that files have: up to MODEL_BLOCKS blocks of rows x columns, side by side or one
  * below the other. So q, k and v in one matrix, cut by heads, are three blocks. All other code
  * takes elements of either weight, row by row, and asks here for the other's. The tensor axis of
- * the mesh cuts weights (model/shard.h). Weights in 4 bits cannot be cut. A block may be empty, and
- * a local weight may be larger than its block: elements behind it stand for none of the logical
- * one.
- */
+ * the mesh cuts weights (model/shard.h), those held as codes between blocks of codes. A block may
+ * be empty, and a local weight may be larger than its block: elements behind it stand for none of
+ * the logical one. */
 #ifndef MODEL_WEIGHT_BLOCKS_H
 #define MODEL_WEIGHT_BLOCKS_H
 
@@ -75,6 +74,10 @@ bool model_local_next(const struct model_weight *weight, int64_t at, int64_t end
 /* The other way: local elements `place` … end - 1, as many as follow each other in the logical
  * weight. `at` is -1 where they stand for none. */
 model_stretch model_logical_at(const struct model_weight *weight, int64_t place, int64_t end);
+
+/* The row and column of the local weight where a block begins. */
+void model_block_corner(const struct model_weight *weight, int32_t index, int64_t *row,
+                        int64_t *column);
 
 /* What local elements first … first + count - 1 have of each block: returns the number of blocks. A
  * count may be 0. */

@@ -184,13 +184,7 @@ zero '"offload_param": {"device": "nvme", "nvme_path": "swap"}'
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "offload: it runs"
 grep -q 'offload of parameters, gradients or activations is not supported with 2 tensor' err ||
     fail "offload: $(cat err)"
-settings 2 0
-sed -i 's/"sifr": {/&"quantization": {"load_in_4bit": true, "bnb_4bit_quant_type": "nf4"}, /' ds.json
-"$SIFR" plan --config ds.json --model model --world-size 4 --lora "$lora" >out 2>err &&
-    fail "4 bits: it runs"
-grep -q 'a weight held as codes of .* is not supported with tensor ranks yet' err ||
-    fail "4 bits: $(cat err)"
-# Optimizers that do not go by elements or by sums over a weight.
+# Optimizers that go neither by elements, nor by sums over a weight, nor by whole matrices.
 while read -r type reads; do
     settings 2 0
     sed -i 's/"type": "AdamW", "params": {"lr": 3e-3}/"type": "'"$type"'"/' ds.json
@@ -198,7 +192,6 @@ while read -r type reads; do
     grep -q "an optimizer that reads $reads, is not supported with 2 tensor ranks yet" err ||
         fail "$type: $(cat err)"
 done <<'J'
-Muon whole matrices
 Adafactor whole gradients, by rows and columns
 AdamW8bit elements by blocks, which have a code's scale in common
 J

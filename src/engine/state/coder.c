@@ -40,16 +40,15 @@ static sifr_status find_mean(device *dev, engine_coder *c, sifr_error *error) {
 sifr_status engine_coder_open(const sifr_engine *engine, size_t index, engine_values make,
                               const void *user, engine_coder *out, sifr_error *error) {
     const model_weight *w = &engine->model->weights[index];
-    base_assert(w->coding);
-    int64_t elements = w->rows * w->columns;
+    base_assert(w->coding && w->logical_coding);
+    int64_t elements = model_logical_elements(w);
     *out = (engine_coder){.make = make,
                           .user = user,
                           .index = index,
                           .elements = elements,
                           .records = (elements + BASE_NF4_RECORD - 1) / BASE_NF4_RECORD,
-                          .bytes = model_record_bytes(w->coding),
-                          .coding = w->coding};
-    return w->coding == MODEL_NF4_DOUBLED ? find_mean(engine->dev, out, error) : SIFR_OK;
+                          .coding = w->logical_coding};
+    return out->coding == MODEL_NF4_DOUBLED ? find_mean(engine->dev, out, error) : SIFR_OK;
 }
 
 void engine_coder_encode(const engine_coder *c, int64_t record, uint8_t *codes) {

@@ -93,7 +93,7 @@ static void given_values(const void *user, size_t index, int64_t first, int64_t 
 static sifr_status put_codes(sifr_engine *engine, size_t index, int64_t first, int64_t count,
                              const float *values, sifr_error *error) {
     const model_weight *w = &engine->model->weights[index];
-    if (first == 0 && count == w->rows * w->columns)
+    if (first == 0 && count == model_logical_elements(w))
         return engine_encode(engine, index, given_values, values, error);
     return base_fail(error, SIFR_FAILED,
                      "weight %s: it is held as codes, so it is written as a whole", w->name);
