@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "plan/queries.h"
+#include "sifr/engine.h"
 #include "support/search_case.h"
 
 enum { RANKS = 4, GLOBAL = 4, MOST = 2048 };
@@ -72,15 +73,17 @@ static void expect_mesh(const plan_outcome *best) {
 }
 
 /* Returns how often tensor or context ranks were chosen. */
-static int the_best_of_all_on(const plan_machine *machine) {
+static int the_best_of_all_on(const plan_machine *machine, sifr_optimizer_type type) {
     static plan_settings all[MOST];
     static int64_t bytes[MOST];
     static double seconds[MOST];
     search_case c;
     begin(&c, machine);
+    c.settings.step.optimizer.type = type;
+    assert_int_equal(sifr_model_group(c.model, &c.settings.step.optimizer, NULL), SIFR_OK);
     int64_t least = INT64_MAX, most = 0;
     size_t count = 0;
-    int shared = 0;
+    int shared = 0, divided = 0;
     for (int32_t t = 1; t <= RANKS; t *= 2)
         for (int32_t n = 1; n <= RANKS / t; n *= 2) count += all_settings(&c, t, n, all + count);
     for (size_t i = 0; i < count; i++) {
@@ -88,9 +91,11 @@ static int the_best_of_all_on(const plan_machine *machine) {
         bytes[i] = plan_needed_bytes(&o);
         seconds[i] = o.predicted.step_seconds;
         if (!o.possible) continue;
+        divided += all[i].step.mesh.tensor_size > 1;
         if (bytes[i] < least) least = bytes[i];
         if (bytes[i] > most) most = bytes[i];
     }
+    assert_true(divided > 0);
     for (int step = 0; step <= 3; step++) {
         double quickest = 1e9;
         c.search.room_bytes = least + step * ((most - least) / 3);
@@ -111,8 +116,14 @@ static int the_best_of_all_on(const plan_machine *machine) {
 
 static void the_best_of_all(void **state) {
     (void)state;
-    assert_true(the_best_of_all_on(&slow_link) > 0); /* the cases were cases */
-    the_best_of_all_on(&quick_link);
+    assert_true(the_best_of_all_on(&slow_link, SIFR_ADAMW) > 0); /* the cases were cases */
+    the_best_of_all_on(&quick_link, SIFR_ADAMW);
+}
+
+/* Which puts matrices together that tensor ranks divide. */
+static void with_muon(void **state) {
+    (void)state;
+    the_best_of_all_on(&slow_link, SIFR_MUON);
 }
 
 /* Of no rank's memory, one sequence is divided; and so it is where stages are chosen as well. */
@@ -181,7 +192,7 @@ static void rows_cut(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_cut), cmocka_unit_test(the_best_of_all),
+        cmocka_unit_test(rows_cut), cmocka_unit_test(the_best_of_all), cmocka_unit_test(with_muon),
         cmocka_unit_test(long_sequences), cmocka_unit_test(only_where_asked)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

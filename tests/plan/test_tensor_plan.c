@@ -4,6 +4,7 @@
 #include "model/registry.h"
 #include "plan/verify/order_check.h"
 #include "plan/verify/verify.h"
+#include "sifr/engine.h"
 #include "support/disk_plan.h"
 
 enum { TENSORS = 2, SHARDS = 2, RANKS = TENSORS * SHARDS };
@@ -137,6 +138,65 @@ static void parts_are_added_up(void **state) {
     sifr_model_free(norms);
 }
 
+/* The gathers that bring values of weights from the other tensor ranks. */
+static int64_t count_joins(const plan_schedule *s) {
+    int64_t found = 0;
+    for (size_t i = 0; i < s->instruction_count; i++) {
+        const plan_instruction *in = &s->instructions[i];
+        found += in->action == PLAN_GATHER && in->span == PLAN_TENSORS && in->segment >= 0;
+    }
+    return found;
+}
+
+static plan_schedule *lower_muon(sifr_model *whole, int zero, int32_t rank) {
+    sifr_error error = {0};
+    plan_schedule *s = NULL;
+    plan_settings settings = disk_plan_settings(1, zero, SIFR_FP32, (sifr_offload){0});
+    settings.verify = true;
+    settings.step.optimizer.type = SIFR_MUON;
+    settings.step.mesh.tensor_size = TENSORS;
+    assert_int_equal(sifr_model_group(whole, &settings.step.optimizer, &error), SIFR_OK);
+    assert_int_equal(plan_mesh_of(&settings.step, 2 * RANKS, rank, &settings.mesh, &error),
+                     SIFR_OK);
+    if (plan_lower(whole, dev, &settings, &s, &error) != SIFR_OK) fail_msg("%s", error.message);
+    return s;
+}
+
+/* Where a matrix that is divided is updated: all tensor ranks at a place of PLAN_STATE take part,
+ * and at ZeRO 1 to 3 those places alone that own some of it. A list is refused in which one of them
+ * gathers other bytes. */
+static void matrices_are_put_together(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    model_config config = model_case_llama();
+    sifr_model *own = NULL;
+    assert_int_equal(model_from_config(&config, &own, &error), SIFR_OK);
+    for (int zero = 0; zero < 4; zero++) {
+        plan_schedule *plans[2 * RANKS];
+        int64_t all = 0, matrices = 7 * config.num_hidden_layers;
+        for (int32_t r = 0; r < 2 * RANKS; r++) plans[r] = lower_muon(own, zero, r);
+        for (int32_t r = 0; r < 2 * RANKS; r++) {
+            int64_t joins = count_joins(plans[r]);
+            assert_int_equal(joins, count_joins(plans[r ^ 1]));
+            assert_true(zero ? joins < matrices : joins == matrices);
+            all += joins;
+        }
+        assert_true(all >= TENSORS * matrices);
+        if (plan_verify_ranks((const plan_schedule *const *)plans, 2 * RANKS, &error))
+            fail_msg("%s", error.message);
+        plan_schedule *last = plans[2 * RANKS - 1];
+        size_t i = 0;
+        while (last->instructions[i].action != PLAN_GATHER ||
+               last->instructions[i].span != PLAN_TENSORS || last->instructions[i].segment < 0)
+            i++;
+        last->instructions[i].bytes *= 2;
+        assert_int_equal(plan_verify_ranks((const plan_schedule *const *)plans, 2 * RANKS, &error),
+                         SIFR_FAILED);
+        for (int32_t r = 0; r < 2 * RANKS; r++) plan_free(plans[r]);
+    }
+    sifr_model_free(own);
+}
+
 /* The second half of a sum begins at its wait: ranks that wait in another order are found. */
 static void waits_fit(void **state) {
     (void)state;
@@ -191,8 +251,10 @@ static void parts_are_not_compressed(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit), cmocka_unit_test(stages_fit),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lists_fit),
+                                       cmocka_unit_test(stages_fit),
                                        cmocka_unit_test(parts_are_added_up),
+                                       cmocka_unit_test(matrices_are_put_together),
                                        cmocka_unit_test(parts_are_not_compressed),
                                        cmocka_unit_test(waits_fit)};
     return cmocka_run_group_tests(tests, disk_plan_setup, disk_plan_teardown);

@@ -130,15 +130,14 @@ static bool is_offloaded(const device *dev, const sifr_offload *o) {
     return o->param.device != SIFR_TIER_NONE || o->gradients != SIFR_TIER_NONE || activations;
 }
 
-/* Optimizers that see an element at a time work on any part of a weight, and sums over a weight are
- * added up. NULL: it is one of these. */
+/* Optimizers that see an element at a time work on any part of a weight, sums over a weight are
+ * added up, and values of a whole one are gathered. NULL: it is one of these. */
 static const char *seen_by(const optim_row *row) {
     bool codes = false;
     for (int i = 0; i < optim_states(row); i++) codes |= row->states[i].each > 1;
-    return row->reads_whole      ? "whole matrices"
-           : row->whole_gradient ? "whole gradients, by rows and columns"
-           : codes               ? "elements by blocks, which have a code's scale in common"
-                                 : NULL;
+    return row->whole_gradient ? "whole gradients, by rows and columns"
+           : codes             ? "elements by blocks, which have a code's scale in common"
+                               : NULL;
 }
 
 /* A new message, in `out`, or NULL. */

@@ -2,7 +2,8 @@
  * norm counts the squares of one. Their gradients are the same, but for weights that serve some of
  * a rank's columns only (a norm of heads): of these each rank has a part, over all micro batches,
  * and the parts are added up before the squares. So are those of keys and values that several ranks
- * have alike, over these ranks. Until here all ranks' lists have the same squares,
+ * have alike, over these ranks. An update that reads whole weights gathers those that ranks divide
+ * (tensor_matrix.h). Until here all ranks' lists have the same squares,
  * before which the passes put transfers that all ranks make. */
 #include <stdlib.h>
 
@@ -10,6 +11,7 @@
 #include "base/heap.h"
 #include "plan/list.h"
 #include "plan/pass/passes.h"
+#include "plan/pass/tensor_matrix.h"
 #include "plan/queries.h"
 
 static bool is_dropped(const plan_schedule *s, const plan_instruction *in) {
@@ -64,6 +66,8 @@ static sifr_status rewrite(plan_schedule *s, const plan_list *old, int32_t *move
         if (in->action == PLAN_NORM) BASE_TRY(keep_squares(s, old, i, moved, error));
         if (is_of_parts(s, in))
             BASE_TRY(add_parts(s, old, in, error));
+        else if (plan_changes_part(s, in))
+            BASE_TRY(plan_change_matrix(s, old, in, error));
         else if (!is_dropped(s, in))
             BASE_TRY(plan_keep(s, old, i, moved, error));
     }

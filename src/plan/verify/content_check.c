@@ -157,6 +157,8 @@ static sifr_status run_add(const content_state *c, size_t index, const plan_acce
     const plan_access *y = &accesses[count - 1];
     const plan_buffer *sum = &c->s->buffers[y->buffer];
     bool flat = sum->class == PLAN_GRADIENTS || sum->class == PLAN_MOMENTS;
+    if (sum->segment >= 0 && y->buffer == c->s->whole_values[sum->segment])
+        return content_take_values(c, index, y, error);
     if (in->call < 0 || !flat || sum->segment < 0) return SIFR_OK;
     device_kernel kernel = c->s->calls[in->call].kernel;
     if (kernel == DEVICE_CLEAR) return run_clear(c, y, error);
@@ -237,6 +239,8 @@ static sifr_status run_gather(const content_state *c, size_t index, const plan_a
                               const plan_access *y, sifr_error *error) {
     const plan_instruction *in = &c->s->instructions[index];
     int64_t place = plan_mesh_place(&c->s->settings.mesh, (plan_span)in->span);
+    if (x->buffer == c->s->whole_values[in->segment] && y->buffer != x->buffer)
+        return content_gather_parts(c, index, x, error);
     plan_content is = gathered(c, in, y), part = is;
     part.origin = x->offset - place * in->bytes - (y->offset - is.origin);
     if (is.vector != PLAN_VECTOR_PARAMETERS) {

@@ -78,6 +78,12 @@ sifr_status content_run_sum_codes(const content_state *c, size_t index, const pl
 
 sifr_status content_run_update(const content_state *c, size_t index, const plan_access *accesses,
                                int count, sifr_error *error) SIFR_MUST_CHECK;
+/* Of updates that read whole weights of which tensor ranks have parts: the gather of their values,
+ * and what this rank takes of the logical weight's. */
+sifr_status content_gather_parts(const content_state *c, size_t index, const plan_access *x,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+sifr_status content_take_values(const content_state *c, size_t index, const plan_access *y,
+                                sifr_error *error) SIFR_MUST_CHECK;
 /* Kernels of compressed gradients. */
 sifr_status content_run_compress(const content_state *c, size_t index, const plan_access *accesses,
                                  int count, sifr_error *error) SIFR_MUST_CHECK;

@@ -48,15 +48,52 @@ static sifr_status expect_values(const content_state *c, const content_update *u
     return SIFR_OK;
 }
 
-/* The kernel between the two: the values of a whole weight, in place. */
-static sifr_status change_values(const content_state *c, size_t index, const plan_access *y,
-                                 sifr_error *error) {
+static plan_content values_of(const content_state *c, size_t index, plan_reach reach) {
     plan_content is =
         content_at(c, PLAN_VECTOR_VALUES, c->s->instructions[index].segment, c->version, 0, 0);
-    is.reach = PLAN_REACH_RANK;
-    BASE_TRY(content_expect(c, index, y, &is, error));
-    is.reach = PLAN_REACH_ALL;
-    return content_leave(c, y, &is, error);
+    is.reach = (uint8_t)reach;
+    return is;
+}
+
+sifr_status content_take_values(const content_state *c, size_t index, const plan_access *y,
+                                sifr_error *error) {
+    plan_content before = values_of(c, index, PLAN_REACH_RANK);
+    plan_content is = values_of(c, index, PLAN_REACH_ALL);
+    for (int64_t r = 0; r < y->rows; r++) { /* blocks may lie side by side */
+        plan_access row = *y;
+        row.offset += r * y->pitch;
+        row.rows = 1;
+        BASE_TRY(content_expect(c, index, &row, &before, error));
+        BASE_TRY(content_leave(c, &row, &is, error));
+    }
+    return SIFR_OK;
+}
+
+sifr_status content_gather_parts(const content_state *c, size_t index, const plan_access *x,
+                                 sifr_error *error) {
+    plan_content is = values_of(c, index, PLAN_REACH_RANK),
+                 all = values_of(c, index, PLAN_REACH_ALL);
+    int64_t size = (int64_t)sizeof(float);
+    const model_weight *w = weight_with(c, c->s->instructions[index].segment, x->offset / size);
+    BASE_TRY(content_expect(c, index, x, &is, error));
+    int64_t end = w ? w->rows * w->columns : 0;
+    for (int64_t at = 0; at < end;) { /* what stands for none of the logical weight stays zero */
+        model_stretch s = model_logical_at(w, at, end);
+        plan_access none = *x;
+        at += s.count;
+        none.offset += s.place * size;
+        none.bytes = s.count * size;
+        if (s.at < 0) BASE_TRY(content_leave(c, &none, &all, error));
+    }
+    return SIFR_OK;
+}
+
+/* The kernel between the two: the values of a whole weight, in place. Where tensor ranks have parts
+ * of it, only those of the logical weight are, from which this rank takes its own. */
+static sifr_status change_values(const content_state *c, size_t index, const plan_access *y,
+                                 sifr_error *error) {
+    bool parts = plan_sum_tensors(c->s, c->s->instructions[index].segment) > 1;
+    return parts ? SIFR_OK : content_take_values(c, index, y, error);
 }
 
 static sifr_status expect_gradient(const content_state *c, const content_update *u,

@@ -9,8 +9,22 @@ static bool is_together(const plan_schedule *s, const plan_instruction *in) {
     return plan_is_collective(in) || in->action == PLAN_COUNT || in->action == PLAN_NORM;
 }
 
-static size_t next_together(const plan_schedule *s, size_t from) {
-    while (from < s->instruction_count && !is_together(s, &s->instructions[from])) from++;
+/* Whether it brings the values of a weight of which tensor ranks have parts: those ranks alone make
+ * it that own elements of the weight (pass_zero.c). */
+static bool is_of_owners(const plan_schedule *s, const plan_instruction *in) {
+    if (in->action != PLAN_GATHER || in->span != PLAN_TENSORS || in->segment < 0) return false;
+    return s->operands[in->first_operand].buffer == s->whole_values[in->segment];
+}
+
+/* Of the common instructions of `s` and those of `other`. */
+static size_t next_together(const plan_schedule *s, const plan_schedule *other, size_t from) {
+    const plan_mesh *mesh = &s->settings.mesh;
+    bool apart =
+        plan_mesh_group(mesh, PLAN_TENSORS) != plan_mesh_group(&other->settings.mesh, PLAN_TENSORS);
+    for (; from < s->instruction_count; from++) {
+        const plan_instruction *in = &s->instructions[from];
+        if (is_together(s, in) && !(apart && is_of_owners(s, in))) break;
+    }
     return from;
 }
 
@@ -71,8 +85,8 @@ static sifr_status check_rank(const plan_schedule *first, const plan_schedule *s
     char one[VERIFY_NAME_LENGTH], two[VERIFY_NAME_LENGTH];
     size_t a = 0, b = 0;
     for (;; a++, b++) {
-        a = next_together(first, a);
-        b = next_together(s, b);
+        a = next_together(first, s, a);
+        b = next_together(s, first, b);
         bool ended[2] = {a == first->instruction_count, b == s->instruction_count};
         if (ended[0] && ended[1]) return SIFR_OK;
         const plan_instruction *x = first->instructions + a, *y = s->instructions + b;
