@@ -86,7 +86,7 @@ show() { # bits|said: the first lines of both that differ, or that say how a pro
 steady() {
     sed -E "s#$work/run/(base|this)/here#HERE#g; s#${built[0]}/#BUILD/#g
         s#${built[1]}/#BUILD/#g; s#$work#WORK#g
-        s/\"(tokens_per_second|seconds|memory_bytes|limit_share|[a-z_]*_seconds|measured_bytes)\": *[0-9.e+-]+/\"\1\":0/g
+        s/\"(tokens_per_second|seconds|memory_bytes|limit_share|[a-z_]*_seconds|measured_bytes|process_bytes|rest|gaps)\": *[0-9.e+-]+/\"\1\":0/g
         s/[0-9.]+[kMG]? tok\/s.*$/SPEED/
         s/ in [0-9.:]+ s, [0-9,.]+k? tokens\/s/ in T/; s/[0-9.,]+k? tokens\/s/SPEED/
         s/[0-9.]+ [KMG]?i?B measured/M measured/; s/[0-9.]+ [kMG]?B\/s/SPEED/

@@ -416,6 +416,15 @@ sifr_status plan_memory(plan_schedule *s, sifr_error *error) {
     return plan_place(s, error);
 }
 
+bool plan_lives_at(const plan_schedule *s, int32_t buffer, int32_t instruction) {
+    const plan_buffer *b = &s->buffers[buffer];
+    if (plan_is_offloaded(s, buffer)) return false;
+    if (b->first < 0) return true;
+    if (!plan_comes_and_goes(s, buffer)) return false;
+    bool begun = b->first <= instruction, ends_later = instruction <= b->last;
+    return lives_on(b) ? begun || ends_later : begun && ends_later;
+}
+
 int64_t plan_gap_bytes(const plan_schedule *schedule) {
     int64_t gaps = schedule->total_bytes;
     for (int c = 0; c < PLAN_CLASSES; c++) gaps -= schedule->peak_bytes[c];

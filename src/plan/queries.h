@@ -37,6 +37,9 @@ plan_settings plan_evaluation_of(const plan_settings *training, bool logits);
 /* Sequences that stay together in a micro batch: 2 where pairs of answers are learned, else 1. */
 int64_t plan_joined_sequences(const sifr_model *model);
 
+/* Whether a buffer has its bytes of the device's block at an instruction; at -1, before the first
+ * one, those that are always there have. */
+bool plan_lives_at(const plan_schedule *schedule, int32_t buffer, int32_t instruction);
 /* Of total_bytes, what lies between the classes at the peak. */
 int64_t plan_gap_bytes(const plan_schedule *schedule);
 

@@ -354,30 +354,6 @@ static sifr_status run_steps(train_state *t, train_outcome *outcome, sifr_error 
     return settle(t, error);
 }
 
-typedef struct rank_memory {
-    int64_t own, shared; /* memory beyond the baseline without windows; memory of windows */
-} rank_memory;
-
-/* The largest memory of a rank beyond the baseline, with an even share of the windows. The kernel
- * divides a shared page among the processes that have read it so far, which varies by rank and
- * time; only the sum over the ranks is meaningful. */
-static sifr_status measure_memory(train_state *t, train_outcome *outcome, sifr_error *error) {
-    const train_monitor *m = &t->monitor;
-    int32_t ranks = comm_size(t->group);
-    rank_memory mine = {(int64_t)m->largest_own - (int64_t)t->baseline, (int64_t)m->shared}, *all;
-    sifr_status status = base_alloc((size_t)ranks, sizeof *all, &all, error);
-    BASE_TRY(train_agree(t, status, error));
-    status = comm_all_gather_control(t->group, &mine, sizeof mine, all, error);
-    int64_t own = mine.own, shared = 0;
-    for (int32_t r = 0; status == SIFR_OK && r < ranks; r++) {
-        own = base_max_i64(own, all[r].own);
-        shared += all[r].shared;
-    }
-    outcome->measured_bytes = base_max_i64(own + shared / ranks, 0);
-    free(all);
-    return status;
-}
-
 static sifr_status save_model(train_state *t, sifr_error *error) {
     char path[BASE_PATH_LENGTH];
     sifr_status same = t->first ? checkpoint_base_check(&t->base, t->folder.model, error) : SIFR_OK;
@@ -506,7 +482,7 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     note_outcome(t, outcome);
     BASE_TRY(status);
     BASE_TRY(train_profile_end(&t->profile, error));
-    BASE_TRY(measure_memory(t, outcome, error));
+    BASE_TRY(train_measure_memory(t, outcome, error));
     return train_ran_of_all(t->engine, t->group, &outcome->ran, error);
 }
 

@@ -27,6 +27,17 @@ typedef struct train_wire {
     int groups; /* spans in `of` */
 } train_wire;
 
+/* Memory of the first rank's process by class: what is in memory of the places that the classes
+ * have at the peak of a step, as the system counts it after the last step. The rows add up to
+ * `process`. */
+typedef struct train_resident {
+    bool known;
+    char why[SIFR_ERROR_LENGTH]; /* not known: why; empty: the run has not come to its end */
+    int64_t classes[PLAN_CLASSES], gaps; /* of the block */
+    int64_t rest;                        /* program, libraries, MPI, files in memory */
+    int64_t process;                     /* at its most */
+} train_resident;
+
 typedef struct train_outcome {
     int32_t ranks;
     int64_t first_step, steps, total_steps; /* steps done in all, including those before a resume */
@@ -41,6 +52,7 @@ typedef struct train_outcome {
     int64_t planned_classes[PLAN_CLASSES]; /* of it, at the peak of a step */
     int64_t measured_bytes; /* anonymous memory beyond the baseline, the largest of the ranks' */
     int64_t baseline_bytes; /* anonymous memory before the block was taken */
+    train_resident resident;
     train_wire wire;
     train_ran ran;
     bool alone; /* the failure is this rank's own; the other ranks know only that it has left */

@@ -81,6 +81,10 @@ void train_close(train_state *t);
 /* Returns the failure of the lowest rank that has one, on all ranks; SIFR_OK if none has. */
 sifr_status train_agree(train_state *t, sifr_status status, sifr_error *error) SIFR_MUST_CHECK;
 
+/* Sets measured_bytes and resident of the outcome. All ranks call it, while the engine is there. */
+sifr_status train_measure_memory(train_state *t, train_outcome *outcome,
+                                 sifr_error *error) SIFR_MUST_CHECK;
+
 /* Writes the average of the weights, where there is one, into the folder TRAIN_AVERAGE of the
  * output. */
 #define TRAIN_AVERAGE "ema"

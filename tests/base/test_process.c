@@ -95,6 +95,43 @@ static void test_trim(void **state) {
 #endif
 }
 
+enum { PAGE = 4096 };
+
+static int64_t resident(const char *at, int64_t bytes) {
+    int64_t out = 0;
+    sifr_error error = {0};
+    if (base_process_count_resident(at, bytes, &out, &error) != SIFR_OK)
+        fail_msg("%s", error.message);
+    return out;
+}
+
+/* Pages that were touched, and of the outermost ones the part that is asked for. */
+static void test_resident(void **state) {
+    (void)state;
+    sifr_error error = {0};
+    if (base_process_tells_pages(&error) != SIFR_OK) skip();
+    const int kinds[] = {MAP_PRIVATE, MAP_SHARED};
+    for (int i = 0; i < 2; i++) {
+        char *block = map(kinds[i]);
+        madvise(block, TAKEN, MADV_NOHUGEPAGE);
+        assert_int_equal(resident(block, TAKEN), 0);
+        for (int64_t at = 0; at < TAKEN / 2; at += PAGE) block[at] = 1;
+        assert_int_equal(resident(block, TAKEN), TAKEN / 2);
+        assert_int_equal(resident(block + 100, TAKEN - 100), TAKEN / 2 - 100);
+        assert_int_equal(resident(block + TAKEN / 2 - 10, 20), 10);
+        assert_int_equal(resident(block + 5, 7), 7);
+        assert_int_equal(resident(block + 5, 0), 0);
+        block[TAKEN - 1] = 1;
+        assert_int_equal(resident(block + TAKEN / 2, TAKEN / 2), PAGE);
+        int64_t sum = 1;
+        assert_int_equal(base_process_count_resident(block, PAGE, &sum, &error), SIFR_OK);
+        assert_int_equal(sum, 1 + PAGE);
+        munmap(block, TAKEN);
+        assert_int_equal(base_process_count_resident(block, PAGE, &sum, &error), SIFR_FAILED);
+        assert_non_null(strstr(error.message, "the system does not say which pages are in memory"));
+    }
+}
+
 static void test_together(void **state) {
     (void)state;
     base_process now = read_now();
@@ -124,7 +161,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own),        cmocka_unit_test(test_shared),
         cmocka_unit_test(test_trim),       cmocka_unit_test(test_together),
-        cmocka_unit_test(test_unreadable),
+        cmocka_unit_test(test_unreadable), cmocka_unit_test(test_resident),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,18 @@ void engine_use_cache(engine_executor *executor, const engine_executor *owner, i
 /* Bytes that the schedule's copies have moved between separate host memory and the device. */
 void engine_count_copies(const engine_executor *executor, int64_t *to_device, int64_t *to_host);
 
+/* Bytes of the block that are in memory. */
+typedef struct engine_resident {
+    int64_t classes[PLAN_CLASSES]; /* in the places that they have at the peak of a step */
+    int64_t block;                 /* all of it, with what lies between them */
+    bool shared;                   /* the ranks of this host map it, too */
+} engine_resident;
+
+/* Counts pages of the executor's own block, as the system has them now; between runs. SIFR_FAILED,
+ * with the reason, where that cannot be known: a GPU's memory, a system that does not tell. */
+sifr_status engine_count_resident(const engine_executor *executor, engine_resident *out,
+                                  sifr_error *error) SIFR_MUST_CHECK;
+
 /* Bytes taken from the device (0 if the block is the owner's). */
 int64_t engine_taken_bytes(const engine_executor *executor);
 

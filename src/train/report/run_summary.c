@@ -56,6 +56,24 @@ static json_t *text_or_null(const char *text) {
     return out ? out : json_null();
 }
 
+/* Of the first rank, in memory: a row each, which add up to process_bytes. Where they are not
+ * known, why. */
+static int put_resident(json_t *report, const train_resident *of, train_end end) {
+    static const char *const early[] = {
+        [TRAIN_RUNNING] = "the run has not ended", [TRAIN_FAILED] = "the run failed"};
+    const char *why = of->why;
+    if (!of->known && !*why) why = early[end] ? early[end] : "the run has not ended";
+    if (!of->known) return json_object_set_new(report, "measured_classes_why", text_or_null(why));
+    json_t *classes = json_object();
+    for (int c = 0; c < PLAN_CLASSES; c++)
+        json_object_set_new(classes, plan_class_name((plan_class)c),
+                            json_integer((json_int_t)of->classes[c]));
+    json_object_set_new(classes, "gaps", json_integer((json_int_t)of->gaps));
+    json_object_set_new(classes, "rest", json_integer((json_int_t)of->rest));
+    json_object_set_new(report, "process_bytes", json_integer((json_int_t)of->process));
+    return json_object_set_new(report, "measured_classes", classes);
+}
+
 static json_t *describe(const sifr_config *config, const train_outcome *o, train_end end,
                         const char *why) {
     static const char *const ends[] = {"running", "done", "stopped", "failed"};
@@ -79,7 +97,8 @@ sifr_status train_summary_text(const sifr_config *config, const train_outcome *o
                                train_end end, const char *why, char **out, sifr_error *error) {
     json_t *report = describe(config, outcome, end, why);
     *out = NULL;
-    if (report && json_object_set_new(report, "ran", train_ran_json(&outcome->ran)) == 0 &&
+    if (report && put_resident(report, &outcome->resident, end) == 0 &&
+        json_object_set_new(report, "ran", train_ran_json(&outcome->ran)) == 0 &&
         json_object_set_new(report, "wire", describe_wire(&outcome->wire)) == 0)
         *out = json_dumps(report, JSON_INDENT(2));
     json_decref(report);

@@ -58,8 +58,51 @@ static void end(train_html *html) {
     train_html_put(html, "</tbody></table></div>\n");
 }
 
+/* A row of planned and measured bytes; NaN: not known. */
+static void put_pair(train_html *html, const char *name, double planned, double measured) {
+    train_html_put(html, "<tr><td>");
+    train_html_name(html, name);
+    train_html_put(html, "</td>");
+    put_bytes(html, planned);
+    put_bytes(html, measured);
+    train_html_put(html, "</tr>\n");
+}
+
+static double sum_of(const json_t *numbers) {
+    const char *key;
+    json_t *value;
+    double sum = 0;
+    json_object_foreach((json_t *)(uintptr_t)numbers, key, value) sum += json_number_value(value);
+    return sum;
+}
+
+/* Planned and measured, of a run that has come to its end. What is measured adds up to `process`.
+ */
+static void put_both(train_html *html, const train_view_run *run, const json_t *planned,
+                     const json_t *measured) {
+    const char *key;
+    json_t *value;
+    double all = number_in(run->summary, "planned_bytes"), rest = number_in(measured, "rest");
+    int rows = 0;
+    begin(
+        html, "Memory by class",
+        "Of the first rank: planned at the peak of a step, and what of those places was in memory "
+        "when the run had ended (summary.json)",
+        "<th scope=\"col\">class</th><th scope=\"col\">planned</th>"
+        "<th scope=\"col\">measured</th>");
+    json_object_foreach((json_t *)(uintptr_t)planned, key, value) {
+        double of = json_number_value(value), is = number_in(measured, key);
+        if ((of > 0 || is > 0) && rows++ < MOST) put_pair(html, key, of, is);
+    }
+    put_pair(html, "gaps between them", all - sum_of(planned), number_in(measured, "gaps"));
+    put_pair(html, "the block that holds them", all, sum_of(measured) - rest);
+    put_pair(html, "the rest: program, libraries, MPI", NAN, rest);
+    put_pair(html, "the process, at its most", NAN, number_in(run->summary, "process_bytes"));
+    end(html);
+}
+
 /* The file that has them, "of". */
-static void put_classes(train_html *html, const json_t *classes, double all, const char *of) {
+static void put_planned(train_html *html, const json_t *classes, double all, const char *of) {
     const char *key;
     json_t *value;
     int rows = 0;
@@ -73,17 +116,31 @@ static void put_classes(train_html *html, const json_t *classes, double all, con
     end(html);
 }
 
-static void put_memory(train_html *html, const train_view_run *run) {
-    const train_view_series *memory = train_view_run_find(run, "memory_bytes");
-    const json_t *classes = json_object_get(run->summary, "planned_classes");
-    if (json_object_size(classes))
-        put_classes(html, classes, number_in(run->summary, "planned_bytes"),
+static void put_classes(train_html *html, const train_view_run *run) {
+    const json_t *planned = json_object_get(run->summary, "planned_classes");
+    const json_t *measured = json_object_get(run->summary, "measured_classes");
+    const char *why = json_string_value(json_object_get(run->summary, "measured_classes_why"));
+    if (json_object_size(planned) && json_object_size(measured)) {
+        put_both(html, run, planned, measured);
+        return;
+    }
+    if (json_object_size(planned))
+        put_planned(html, planned, number_in(run->summary, "planned_bytes"),
                     "Planned, of the first rank at the peak of a step (summary.json)");
     else if (run->plan)
-        put_classes(html, json_object_get(run->plan, "classes"), number_in(run->plan, "peak_bytes"),
+        put_planned(html, json_object_get(run->plan, "classes"), number_in(run->plan, "peak_bytes"),
                     "Planned, of a rank at the peak of a step (plan.json)");
     else
         train_html_put(html, "<p>By class: not known.</p>\n");
+    train_html_put(html, "<p>Measured by class: not known");
+    if (why) train_html_put(html, ": ");
+    if (why) train_html_textn(html, why, strlen(why) > 500 ? 500 : strlen(why));
+    train_html_put(html, ".</p>\n");
+}
+
+static void put_memory(train_html *html, const train_view_run *run) {
+    const train_view_series *memory = train_view_run_find(run, "memory_bytes");
+    put_classes(html, run);
     begin(html, "Memory in all", "Of a rank",
           "<th scope=\"col\">memory</th><th scope=\"col\">bytes"
           "</th>");
@@ -94,9 +151,6 @@ static void put_memory(train_html *html, const train_view_run *run) {
     put_named(html, "most of the process (metrics.jsonl)",
               memory && memory->count > memory->undefined ? memory->high : NAN);
     end(html);
-    train_html_put(html, "<p>Measured is the total alone: the classes lie in one block, where one "
-                         "has the addresses of another at other times of a step, so the system "
-                         "cannot tell them apart.</p>\n");
 }
 
 /* What one operation moved; `axis`: NULL, or of which groups. */

@@ -237,7 +237,8 @@ static bool may_be_object(const json_t *object, const char *key) {
 
 static bool is_summary(const json_t *object) {
     return json_is_string(json_object_get(object, "state")) && may_be_object(object, "wire") &&
-           may_be_object(object, "ran") && may_be_object(object, "planned_classes");
+           may_be_object(object, "ran") && may_be_object(object, "planned_classes") &&
+           may_be_object(object, "measured_classes");
 }
 
 static bool is_plan(const json_t *object) {
