@@ -26,7 +26,8 @@ typedef struct client {
     int socket; /* -1: none */
     double until;
     size_t used, sent, size; /* of the request; of the reply */
-    char *reply;             /* NULL: the request is not whole */
+    char *reply;             /* NULL: the request is not whole, or all is sent: */
+    bool answered;           /* what it sends from now on is read, and dropped */
     char request[REQUEST_BYTES];
 } client;
 
@@ -41,10 +42,7 @@ struct train_server {
     client clients[CLIENTS];
 };
 
-/* What it has sent beside its request is read first: else closing would take the reply back. */
 static void drop(client *c) {
-    char rest[4096];
-    if (c->reply && recv(c->socket, rest, sizeof rest, MSG_DONTWAIT) < 0) errno = 0;
     close(c->socket);
     free(c->reply);
     c->socket = -1;
@@ -53,37 +51,40 @@ static void drop(client *c) {
 
 /* --- answers --- */
 
-static void answer(client *c, const char *status, const char *text, size_t size) {
+static void answer(client *c, const char *status, const char *text, size_t size, bool with_text) {
+    bool allows = strncmp(status, "405", 3) == 0;
     c->reply = malloc(HEAD_BYTES + size);
     if (!c->reply) return;
     int used = snprintf(c->reply, HEAD_BYTES,
-                        "HTTP/1.1 %s\r\nContent-Type: text/plain; version=0.0.4; "
+                        "HTTP/1.1 %s\r\n%sContent-Type: text/plain; version=0.0.4; "
                         "charset=utf-8\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-                        status, size);
-    if (size) memcpy(c->reply + used, text, size);
-    c->size = (size_t)used + size;
+                        status, allows ? "Allow: GET, HEAD\r\n" : "", size);
+    if (size && with_text) memcpy(c->reply + used, text, size);
+    c->size = (size_t)used + (with_text ? size : 0);
     c->sent = 0;
 }
 
-/* "GET PATH", with anything behind a question mark. */
-static bool asks_for(const char *request, const char *path) {
+/* "PATH", with anything behind a question mark. */
+static bool is_path(const char *target, const char *path) {
     size_t size = strlen(path);
-    return strncmp(request, "GET ", 4) == 0 && strncmp(request + 4, path, size) == 0 &&
-           strchr(" ?\r\n", request[4 + size]) != NULL;
+    return strncmp(target, path, size) == 0 && target[size] && strchr(" ?\r\n", target[size]);
 }
 
+/* HEAD is answered as GET, without the text. */
 static void serve(const train_server *s, client *c) {
+    static const char nowhere[] = "only /metrics is here\n";
+    bool get = strncmp(c->request, "GET ", 4) == 0, head = strncmp(c->request, "HEAD ", 5) == 0;
     size_t size = 0;
-    bool asked = asks_for(c->request, s->path);
-    char *text = asked ? s->page(s->user, &size) : NULL;
-    if (text)
-        answer(c, "200 OK", text, size);
-    else if (asked)
-        answer(c, "503 Service Unavailable", "", 0);
-    else if (strncmp(c->request, "GET ", 4) == 0)
-        answer(c, "404 Not Found", "only /metrics is here\n", 22);
-    else
-        answer(c, "405 Method Not Allowed", "", 0);
+    char *text = NULL;
+    if (!get && !head) {
+        answer(c, "405 Method Not Allowed", "", 0, true);
+    } else if (!is_path(c->request + (get ? 4 : 5), s->path)) {
+        answer(c, "404 Not Found", nowhere, sizeof nowhere - 1, get);
+    } else if ((text = s->page(s->user, &size)) != NULL) {
+        answer(c, "200 OK", text, size, get);
+    } else {
+        answer(c, "503 Service Unavailable", "", 0, true);
+    }
     free(text);
 }
 
@@ -97,29 +98,54 @@ static bool read_some(const train_server *s, client *c) {
     if (got < 0) return errno == EINTR || errno == EAGAIN;
     c->used += (size_t)got;
     c->request[c->used] = '\0';
-    if (!strstr(c->request, "\r\n\r\n") && !strstr(c->request, "\n\n"))
-        return c->used + 1 < sizeof c->request;
-    serve(s, c);
+    if (strstr(c->request, "\r\n\r\n") || strstr(c->request, "\n\n"))
+        serve(s, c);
+    else if (c->used + 1 == sizeof c->request)
+        answer(c, "431 Request Header Fields Too Large", "", 0, true);
+    else
+        return true;
     return c->reply != NULL;
 }
 
+/* The reply ends with the connection's. What the client has sent beside its request, or still
+ * sends, is read until it closes: to close before would take the reply back. */
 static bool send_some(client *c) {
     ssize_t sent =
         send(c->socket, c->reply + c->sent, c->size - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0) return errno == EINTR || errno == EAGAIN;
     c->sent += (size_t)sent;
-    return c->sent < c->size;
+    if (c->sent < c->size) return true;
+    free(c->reply);
+    c->reply = NULL;
+    c->answered = true;
+    return shutdown(c->socket, SHUT_WR) == 0;
 }
 
-/* A free place; where there is none, that of the client who has had the most time. */
+static bool read_rest(client *c) {
+    ssize_t got = recv(c->socket, c->request, sizeof c->request, MSG_DONTWAIT);
+    return got > 0 || (got < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+static bool go_on(const train_server *s, client *c) {
+    if (c->reply) return send_some(c);
+    return c->answered ? read_rest(c) : read_some(s, c);
+}
+
+/* Whether it has more claim to its place: it waits for an answer, or has had less time. */
+static bool goes_later(const client *c, const client *other) {
+    if (c->answered != other->answered) return !c->answered;
+    return c->until > other->until;
+}
+
+/* A free place; where there is none, that of the client with the least claim to it. */
 static client *find_place(train_server *s) {
-    client *oldest = s->clients;
+    client *first = s->clients;
     for (client *c = s->clients; c < s->clients + CLIENTS; c++) {
         if (c->socket < 0) return c;
-        if (c->until < oldest->until) oldest = c;
+        if (goes_later(first, c)) first = c;
     }
-    drop(oldest);
-    return oldest;
+    drop(first);
+    return first;
 }
 
 static void accept_all(train_server *s, double now) {
@@ -129,6 +155,7 @@ static void accept_all(train_server *s, double now) {
         c->socket = socket;
         c->until = now + patience;
         c->used = 0;
+        c->answered = false;
     }
     bool left = errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
     s->rests = left ? 0 : now + breather;
@@ -162,8 +189,7 @@ static void *run(void *server) {
         for (int i = 0; i < CLIENTS; i++) {
             client *c = &s->clients[i];
             bool stays = c->socket < 0 || now < c->until;
-            if (ready > 0 && stays && c->socket >= 0 && of[FIRST + i].revents)
-                stays = c->reply ? send_some(c) : read_some(s, c);
+            if (ready > 0 && stays && c->socket >= 0 && of[FIRST + i].revents) stays = go_on(s, c);
             if (!stays) drop(c);
         }
         if (ready > 0 && of[LISTENS].revents) accept_all(s, now);
