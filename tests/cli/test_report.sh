@@ -129,6 +129,15 @@ printf 'x\n{}\n' >noise/metrics.jsonl
 report noise --output noise.html
 grep -q 'warning: noise/metrics.jsonl: 2 lines, and none is a record$' err || fail "$(cat err)"
 
+# A byte order mark, which some editors put in front, is no part of the first record.
+mkdir marked
+{ printf '\xef\xbb\xbf' && cat one/metrics.jsonl; } >marked/metrics.jsonl
+report marked --output marked.html
+reads marked.html
+! grep -q 'are no records' text.out || fail "a byte order mark hides a record: $(cat text.out)"
+expect 0 "$SIFR" watch marked --once
+! grep -q unreadable out || fail "a byte order mark hides a record: $(cat out)"
+
 # --- summary.json says how a run ended: by itself, by a signal, by an error, by a kill ---
 state() { sed -n 's/^  "state": "\(.*\)",$/\1/p' "$1/summary.json" 2>/dev/null; }
 begin() { # OUTPUT OPTION…: in the background, until it has a record

@@ -134,6 +134,30 @@ static void long_lines_are_passed_over(void **state) {
     assert_int_equal(lines.rest, 4);
 }
 
+/* Of a log and of what an editor made of it: the mark is not of the first line, and of no other is
+ * it left out. */
+static void a_byte_order_mark_is_no_text(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int lines;
+        size_t longest;
+    } logs[] = {{"\xef\xbb\xbf{}\n\n", 2, 2},
+                {"{}\n\xef\xbb\xbf{}\n", 2, 5},
+                {"\xef\xbb\xbf\n", 1, 0},
+                {"\xef\xbb\n", 1, 2}};
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        const char *path = scratch_path("marked");
+        train_view_lines lines;
+        seen s = {0};
+        assert_int_equal(base_write_file(path, logs[i].text, strlen(logs[i].text), NULL), SIFR_OK);
+        assert_int_equal(train_view_each_line(path, &s, see, &lines, NULL), SIFR_OK);
+        assert_int_equal(s.lines, logs[i].lines);
+        assert_int_equal(s.longest, logs[i].longest);
+        assert_int_equal(lines.rest, 0);
+    }
+}
+
 static void texts_are_escaped(void **state) {
     (void)state;
     static const char text[] =
@@ -157,9 +181,11 @@ static void texts_are_escaped(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_are_flat_objects), cmocka_unit_test(numbers_are_exact),
-        cmocka_unit_test(thinning_keeps_peaks), cmocka_unit_test(long_lines_are_passed_over),
-        cmocka_unit_test(texts_are_escaped)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(records_are_flat_objects),
+                                       cmocka_unit_test(numbers_are_exact),
+                                       cmocka_unit_test(thinning_keeps_peaks),
+                                       cmocka_unit_test(long_lines_are_passed_over),
+                                       cmocka_unit_test(a_byte_order_mark_is_no_text),
+                                       cmocka_unit_test(texts_are_escaped)};
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -25,7 +25,10 @@ static sifr_status fill(train_view_reader *r, size_t *got, sifr_error *error) {
 static sifr_status hand_on(train_view_reader *r, void *user,
                            sifr_status (*take)(void *, const char *, size_t, sifr_error *),
                            train_view_lines *out, sifr_error *error) {
+    static const char mark[] = "\xef\xbb\xbf"; /* of UTF-8: some editors put it there */
     char *line = r->buffer, *end = r->buffer + r->filled, *stop;
+    bool marked = !out->lines && !r->inside && r->filled >= 3 && memcmp(line, mark, 3) == 0;
+    if (marked && memchr(line, '\n', r->filled)) line += 3;
     for (; line < end && (stop = memchr(line, '\n', (size_t)(end - line))); line = stop + 1) {
         bool whole = !r->inside && stop - line <= LINE_BYTES;
         r->inside = false;
