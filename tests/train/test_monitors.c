@@ -127,6 +127,22 @@ static void csv_goes_on(void **state) {
     assert_int_equal(base_remove_tree(scratch_path("logs"), NULL), SIFR_OK);
 }
 
+/* A line without a number, such as an editor leaves at the end of a file, is no row: what is behind
+ * it is not taken for its own. */
+static void a_blank_line_is_no_row(void **state) {
+    (void)state;
+    char *text;
+    size_t size;
+    assert_int_equal(base_make_directories(scratch_path("logs/job"), NULL), SIFR_OK);
+    scratch_text("logs/job/Train_Samples_train_loss.csv",
+                 "step,train_loss\r\n8,1.0\r\n \n16,2.0\r\n\n");
+    run_csv(1, (double[]){7}, 1);
+    read_series(&text, &size);
+    assert_string_equal(text, "step,train_loss\r\n8,1.0\r\n \n16,7.0\r\n");
+    free(text);
+    assert_int_equal(base_remove_tree(scratch_path("logs"), NULL), SIFR_OK);
+}
+
 /* As DeepSpeed: the rate and scale of the next step; of a record the rest. */
 /* Neither the first series' file nor one that comes later. */
 static void a_file_of_another_kind_is_left(void **state) {
@@ -271,6 +287,7 @@ static void a_sink_that_fails_stops_nothing(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(csv_is_as_deepspeed_writes_it),
                                        cmocka_unit_test(csv_goes_on),
+                                       cmocka_unit_test(a_blank_line_is_no_row),
                                        cmocka_unit_test(a_file_of_another_kind_is_left),
                                        cmocka_unit_test(events_have_deepspeeds_tags),
                                        cmocka_unit_test(events_are_as_tensorboard_writes_them),

@@ -30,6 +30,12 @@ static bool is_asked(const sifr_config *config) {
     return config->csv_monitor.enabled;
 }
 
+/* The samples of a row; -1: it has none. strtoll would look for a number behind a blank line, and
+ * so behind the end of the file. */
+static int64_t samples_of(const char *line) {
+    return *line >= '0' && *line <= '9' ? strtoll(line, NULL, 10) : -1;
+}
+
 /* Of a file that a resumed run goes on with: the bytes before the first row of its last part (a
  * header begins one) that is behind `samples`; *headed: that part has a header. */
 static int64_t find_end(const base_map *map, int64_t samples, bool *headed) {
@@ -41,7 +47,7 @@ static int64_t find_end(const base_map *map, int64_t samples, bool *headed) {
         if (stop - line > 5 && memcmp(line, "step,", 5) == 0) {
             *headed = true;
             cut = NULL;
-        } else if (!cut && strtoll(line, NULL, 10) > samples) {
+        } else if (!cut && samples_of(line) > samples) {
             cut = line;
         }
         whole = stop + 1;

@@ -229,7 +229,7 @@ sifr_status train_screen_news(const train_view_follow *f, bool utf8, int64_t *ev
     enum { LINE = 1024 };
     const train_view_run *run = &f->run;
     char what[400], head[LINE], figures[LINE];
-    size_t used = 0, size = (run->event_count + 2) * LINE;
+    size_t used = 0, size = (run->event_count + 3) * LINE; /* the last line has two texts */
     BASE_TRY(base_alloc(size, 1, out, error));
     if (*records > run->records) *events = *records = 0; /* the log is a new one */
     for (size_t i = 0; i < run->event_count; i++) {
