@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -17,47 +16,50 @@ static void say_line(void *user, const char *line) {
     fprintf(stderr, "%s\n", line);
 }
 
-static sifr_status write_config(const char *text, const char *path, sifr_error *error) {
-    if (path) return base_write_file(path, text, strlen(text), error);
+/* Whether a file holds this text, or nothing. */
+static bool holds(const char *path, const char *text, size_t size) {
+    base_map map;
+    sifr_error reason;
+    if (base_map_file(path, &map, &reason) != SIFR_OK) return false;
+    bool same = map.size == 0 || (map.size == size && memcmp(map.data, text, size) == 0);
+    base_unmap(&map);
+    return same;
+}
+
+/* What is made has no mark of its own, since DeepSpeed reads it, too: a file that is there may be
+ * somebody's config, and is left unless it is this one. */
+static sifr_status write_config(const char *text, const char *path, bool overwrite,
+                                sifr_error *error) {
+    size_t size = strlen(text);
+    if (path && !overwrite && base_is_file(path) && !holds(path, text, size))
+        return base_fail(error, SIFR_USAGE,
+                         "%s: the file exists and is not the config made; name another for OUT, or "
+                         "give --overwrite",
+                         path);
+    if (path) return base_write_file(path, text, size, error);
     fputs(text, stdout);
     return SIFR_OK;
 }
 
-/* A DeepSpeed config, as those that are written; a model's config.json is none. */
-static bool is_config(const json_t *file) {
-    static const char *const sections[] = {"sifr", "zero_optimization", "optimizer", "bf16",
-                                           "fp16"};
-    bool has = false;
-    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
-        has |= json_is_object(json_object_get(file, sections[i]));
-    return has && !json_object_get(file, "model_type");
-}
-
-/* A mistyped OUT must not replace the config that is read, nor a file of another kind. */
+/* A mistyped OUT must not be the config that is read. */
 static sifr_status check_output(const char *from, const char *to, sifr_error *error) {
     struct stat in, out;
-    json_t *config = NULL;
-    sifr_error reason;
     if (!to || !base_is_file(to)) return SIFR_OK;
     if (stat(from, &in) == 0 && stat(to, &out) == 0 && in.st_dev == out.st_dev &&
         in.st_ino == out.st_ino)
         return base_fail(error, SIFR_USAGE, "%s: it is the file of --config; name another for OUT",
                          to);
-    bool ours = base_json_load(to, 1 << 24, &config, &reason) == SIFR_OK && is_config(config);
-    json_decref(config);
-    if (ours) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "%s: the file exists and is no config of sifr train; name another", to);
+    return SIFR_OK;
 }
 
 static sifr_status import(sifr_context *context, const sifr_import_config_options *options,
-                          const char *to, sifr_error *error) {
+                          const char *to, bool overwrite, sifr_error *error) {
     sifr_imported_config made = {.size = sizeof made};
     sifr_log log = cli_log(name);
     char *text = NULL;
     BASE_TRY(check_output(options->path, to, error));
     BASE_TRY(sifr_import_config(context, options, &text, &made, error));
-    sifr_status status = write_config(text, to, error);
+    sifr_status status = write_config(text, to, overwrite, error);
     if (status == SIFR_OK) {
         base_log(&log, SIFR_LOG_INFO, "%s, read as %s: %lld key%s not taken over", options->path,
                  made.source, (long long)made.left, made.left == 1 ? "" : "s");
@@ -89,14 +91,15 @@ static sifr_status import_checkpoint(sifr_context *context,
 
 /* Which of the two ways is asked for. */
 static int check_use(const sifr_import_config_options *config,
-                     const sifr_import_checkpoint_options *checkpoint, size_t count) {
+                     const sifr_import_checkpoint_options *checkpoint, bool overwrite,
+                     size_t count) {
     if (!config->path == !checkpoint->checkpoint)
         return cli_fail_with(name, SIFR_USAGE,
                              "one of --config FILE and --checkpoint DIR is needed; see `sifr %s "
                              "--help`",
                              name);
-    if (checkpoint->checkpoint && (config->from || config->allow_count))
-        return cli_fail_with(name, SIFR_USAGE, "--from and --allow are for --config");
+    if (checkpoint->checkpoint && (config->from || config->allow_count || overwrite))
+        return cli_fail_with(name, SIFR_USAGE, "--from, --allow and --overwrite are for --config");
     if (checkpoint->model && !checkpoint->checkpoint)
         return cli_fail_with(name, SIFR_USAGE, "--model is for --checkpoint");
     if (checkpoint->checkpoint && count != 1)
@@ -111,11 +114,11 @@ static int check_use(const sifr_import_config_options *config,
 
 static sifr_status run(const sifr_import_config_options *config,
                        const sifr_import_checkpoint_options *checkpoint, const char *to,
-                       sifr_error *error) {
+                       bool overwrite, sifr_error *error) {
     sifr_context *context;
     BASE_TRY(cli_context(name, &context, error));
     sifr_status status = checkpoint->checkpoint ? import_checkpoint(context, checkpoint, error)
-                                                : import(context, config, to, error);
+                                                : import(context, config, to, overwrite, error);
     sifr_context_free(context);
     return status;
 }
@@ -138,6 +141,7 @@ int cli_import(int argc, char **argv) {
     sifr_import_config_options config = {.size = sizeof config, .line = say_line};
     sifr_import_checkpoint_options checkpoint = {.size = sizeof checkpoint};
     cli_list allow = {0};
+    bool overwrite = false;
     const cli_option options[] = {
         {"config", CLI_TEXT, "FILE", "config of the other program", &config.path, NULL, false},
         {"from", CLI_TEXT, "PROGRAM",
@@ -147,6 +151,7 @@ int cli_import(int argc, char **argv) {
          "keys that pass, although they would be refused; all words behind it are keys, so OUT "
          "stands before it",
          &allow, NULL, false},
+        {"overwrite", CLI_FLAG, NULL, "replace OUT", &overwrite, NULL, false},
         {"checkpoint", CLI_TEXT, "DIR", "checkpoint of DeepSpeed (with the file latest)",
          &checkpoint.checkpoint, NULL, false},
         {"model", CLI_TEXT, "FOLDER",
@@ -156,13 +161,13 @@ int cli_import(int argc, char **argv) {
     cli_list paths = {0};
     sifr_error error = {0};
     int code;
-    if (!cli_parse(&usage, options, 5, argc, argv, &paths, &code)) return code;
+    if (!cli_parse(&usage, options, 6, argc, argv, &paths, &code)) return code;
     const char *to = paths.count ? paths.items[0] : NULL;
     config.allow = allow.items;
     config.allow_count = allow.count;
     checkpoint.destination = to;
-    code = check_use(&config, &checkpoint, paths.count);
-    if (code == SIFR_OK && run(&config, &checkpoint, to, &error) != SIFR_OK)
+    code = check_use(&config, &checkpoint, overwrite, paths.count);
+    if (code == SIFR_OK && run(&config, &checkpoint, to, overwrite, &error) != SIFR_OK)
         code = cli_fail(name, &error);
     cli_list_free(&paths);
     cli_list_free(&allow);

@@ -56,7 +56,7 @@ says '^sifr train: join_texts: books.txt is text or a token store, which has no 
 
 # LLaMA-Factory's template beside the model folder's own, and its tokens in the tokenizer.
 factory() { printf 'model_name_or_path: %s\nfinetuning_type: full\nlearning_rate: 1.0e-4\ntemplate: %s\n' \
-    "$2" "$1" >factory.yaml; run import --config factory.yaml factory.json "${@:3}"; }
+    "$2" "$1" >factory.yaml; run import --config factory.yaml --overwrite factory.json "${@:3}"; }
 factory empty model
 [ "$code" = 0 ] && grep -q '"chat_template": "{% if' factory.json || fail "no template: $(cat err)"
 says '^template = "empty": sifr.chat_template, the text of LLaMA-Factory 0.9.5$'
@@ -78,7 +78,7 @@ says '^template: someone/Qwen is no folder here, so its tokens and its own chat 
 
 # Names of axolotl's templates: those that are here, and the others.
 named() { printf 'base_model: model\nlearning_rate: 1.0e-4\nchat_template: %s\n' "$1" >named.yaml
-    run import --config named.yaml named.json "${@:2}"; }
+    run import --config named.yaml --overwrite named.json "${@:2}"; }
 for name in chatml tokenizer_default tokenizer_default_fallback_chatml; do
     named $name
     [ "$code" = 0 ] || fail "$name: $(cat err)"
@@ -107,7 +107,7 @@ says '^sifr import: axolotl.yaml: adapter is "ia3": lora and qlora are the only 
 
 # Written, and not yet complete for sifr train.
 printf 'output_dir: o\nlr_scheduler_type: greedy\n' >args.yaml
-run import --config args.yaml other.json
+run import --config args.yaml --overwrite other.json
 [ "$code" = 2 ] || fail "greedy: exit code $code"
 says '^sifr import: other.json: sifr.lr_scheduler_type is "greedy", which is not supported yet'
 [ -s other.json ] || fail "nothing is written"
@@ -115,7 +115,7 @@ says '^sifr import: other.json: sifr.lr_scheduler_type is "greedy", which is not
 # Adapters that sifr train refuses: no rank, none beside weights in 4 bits, no product left.
 refused_adapter() { # MESSAGE KEYS
     printf "model_name_or_path: model\ndataset_name: a.jsonl\nmax_length: 8\n$2\n" >adapter.yaml
-    run import --config adapter.yaml adapter.json
+    run import --config adapter.yaml --overwrite adapter.json
     [ "$code" = 2 ] || fail "$2: exit code $code"
     says "^sifr import: sifr\.$1"
 }
@@ -128,7 +128,7 @@ printf 'PK\003\004' >training_args.bin
 run import --config training_args.bin
 [ "$code" = 2 ] || fail "pickle: exit code $code"
 says '^sifr import: training_args.bin: is a pickle, which sifr does not run; make it JSON'
-# What is there is replaced by its own kind alone.
+# What is there is left, unless it is what would be written, or empty.
 keeps() { # FILE CONFIG MESSAGE
     cp "$1" kept
     run import --config "$2" "$1"
@@ -140,17 +140,25 @@ ln factory.yaml link.json
 for file in factory.yaml ./factory.yaml link.json; do
     keeps $file factory.yaml 'it is the file of --config; name another for OUT$'
 done
-for file in model.json clm.json texts.jsonl tok/tokenizer.json; do
-    keeps $file factory.yaml 'the file exists and is no config of sifr train; name another$'
+for file in model.json clm.json texts.jsonl tok/tokenizer.json ds.json; do
+    keeps $file factory.yaml 'the file exists and is not the config made; name another for OUT, or give --overwrite$'
 done
 keeps ds.json ds.json 'it is the file of --config'
-run import --config factory.yaml ds.json
-! cmp -s ds.json kept || fail "a config is not replaced"
+: >empty.json
+run import --config factory.yaml empty.json
+[ -s empty.json ] || fail "an empty file is not written"
 printf 'deepspeed_config:\n  zero_stage: 2\ndistributed_type: DEEPSPEED\n' >accelerate.yaml
 for time in once again; do
     run import --config accelerate.yaml accelerate.json
     [ "$code" = 0 ] || fail "$time: exit code $code"
 done
+sed -i 's/zero_stage: 2/zero_stage: 3/' accelerate.yaml
+keeps accelerate.json accelerate.yaml 'the file exists and is not the config made'
+run import --config accelerate.yaml accelerate.json --overwrite
+[ "$code" = 0 ] && ! cmp -s accelerate.json kept || fail "--overwrite: exit code $code"
+run import --config accelerate.yaml ./accelerate.yaml --overwrite
+[ "$code" = 2 ] && grep -q zero_stage accelerate.yaml || fail "--overwrite replaces what is read"
+
 
 run import --config nowhere.yaml
 [ "$code" = 1 ] || fail "no file: exit code $code"

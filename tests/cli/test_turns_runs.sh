@@ -17,7 +17,7 @@ done >answers.jsonl
 # What is learned stands between marks.
 shows() { expect 0 sifr data inspect --model model --seq-length 64 --samples 1 --color never --config "$1"
     tr -d '\n' <out | grep -qF -- "$2" || { cat out; fail "no $2"; }; }
-axolotl() { expect 0 sifr import --config axolotl.yaml ds.json; }
+axolotl() { expect 0 sifr import --config axolotl.yaml --overwrite ds.json; }
 cat >axolotl.yaml <<'Y'
 base_model: model
 sequence_len: 64
