@@ -28,7 +28,7 @@ static const cli_usage usage = {
 
 /* --- options --- */
 
-enum { OPTIONS = 18 + QUICKSTART_PASSED };
+enum { OPTIONS = 20 + QUICKSTART_PASSED };
 
 static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTIONS]) {
     const cli_option options[OPTIONS] = {
@@ -57,6 +57,11 @@ static void make_options(quickstart_answers *a, bool *yes, cli_option out[OPTION
         {"text-column", CLI_TEXT, "NAME", "column of the texts of labelled rows", &a->passed[1],
          NULL, false},
         {"label-column", CLI_TEXT, "NAME", "column of their labels", &a->passed[2], NULL, false},
+        {"data-fields", CLI_LIST, "NAME=FIELD",
+         "fields of rows that the files name otherwise, as prompt=question", &a->fields, NULL,
+         false},
+        {"ignore-fields", CLI_LIST, "NAME", "fields of rows that are not read", &a->ignored, NULL,
+         false},
         {"The machine", CLI_GROUP, NULL, NULL, NULL, NULL, false},
         {"ranks", CLI_COUNT, "N", "processes that share the work, one for each GPU (default: 1)",
          &a->ranks, NULL, false},

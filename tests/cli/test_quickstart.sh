@@ -80,6 +80,12 @@ expect 2 sifr quickstart --model bare --data chats.jsonl --output named.json </d
 complains 'or give --chat-template: a file, or a name (chatml, llama3, ...)'
 start named bare chats.jsonl rows --chat-template chatml && runs named
 grep -q im_start named-run/chat_template.jinja || fail "no template: $(ls named-run)"
+awk 'BEGIN { for (i = 0; i < 20; i++) printf "{\"ask\": \"Say %d\", \"reply\": \"%d\", \"instruction\": \"no\"}\n", i, i }' >renamed.jsonl
+expect 1 sifr quickstart --model model --data renamed.jsonl --output renamed.json </dev/null
+complains '--data-fields'
+start renamed model renamed.jsonl rows --data-fields prompt=ask completion=reply \
+    --ignore-fields instruction && runs renamed
+holds renamed.json '"data_fields": ['
 sed 's/text,label/said,mood/' labels.csv >other.csv
 start columns model other.csv labels --text-column said --label-column mood && runs columns
 start one model chats.jsonl rows --seq-length 4096 --num-train-epochs 0.17

@@ -26,7 +26,7 @@ typedef struct quickstart_answers {
     const char *model, *learn, *train, *device, *machine, *nvme, *output, *run;
     const char *epochs, *rate;
     const char *passed[QUICKSTART_PASSED]; /* keys that go into the config as they are */
-    cli_list data;
+    cli_list data, fields, ignored;        /* fields: of rows, as those flags of `sifr train` */
     int64_t ranks, ranks_per_host, device_memory, host_memory, length;
     bool asks; /* there is a person to ask */
     quickstart_kept *kept;
@@ -85,7 +85,7 @@ sifr_status quickstart_check_words(const quickstart_answers *answers,
 sifr_status quickstart_choose(sifr_context *context, const quickstart_answers *answers,
                               quickstart_choice *choice, sifr_error *error) SIFR_MUST_CHECK;
 
-/* Sets the keys of answers->passed. */
+/* Sets the keys of answers->passed, and those of rows' fields. */
 sifr_status quickstart_pass(const quickstart_answers *answers, sifr_config *config,
                             sifr_error *error) SIFR_MUST_CHECK;
 

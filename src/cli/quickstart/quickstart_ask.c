@@ -27,6 +27,8 @@ const char *quickstart_keep(quickstart_answers *answers, const char *text, size_
 
 void quickstart_free(quickstart_answers *answers) {
     cli_list_free(&answers->data);
+    cli_list_free(&answers->fields);
+    cli_list_free(&answers->ignored);
     while (answers->kept) {
         quickstart_kept *next = answers->kept->next;
         free(answers->kept);

@@ -52,6 +52,10 @@ sifr_status quickstart_pass(const quickstart_answers *answers, sifr_config *conf
     for (int i = 0; i < QUICKSTART_PASSED; i++)
         if (answers->passed[i])
             BASE_TRY(sifr_config_set(config, paths[i], answers->passed[i], error));
+    for (size_t i = 0; i < answers->fields.count; i++)
+        BASE_TRY(sifr_config_set(config, "data-fields", answers->fields.items[i], error));
+    for (size_t i = 0; i < answers->ignored.count; i++)
+        BASE_TRY(sifr_config_set(config, "ignore-fields", answers->ignored.items[i], error));
     return SIFR_OK;
 }
 
