@@ -42,6 +42,9 @@ loss=$(sed -n 's/.*"step":6,.*"eval_loss":\([0-9.]\{8\}\).*/\1/p' run-1/metrics.
 grep -q "^24,$loss" logs-1/job/Train_Samples_eval_loss.csv || fail "eval_loss: not $loss"
 grep -aq 'Train/Samples/eval_loss' logs-1/tb/DeepSpeedJobName/* || fail "no eval_loss for TensorBoard"
 
+grep -qx 'tensorboard: files in logs-2/tb/DeepSpeedJobName' out || fail "$(cat out)"
+grep -qx 'csv_monitor: files in logs-2/job' out || fail "$(cat out)"
+
 # --- a resume goes on with the curves, and begins an event file of its own ---
 monitors logs-1
 rm -rf run-1/checkpoint-6 run-1/model.safetensors
@@ -50,6 +53,22 @@ train_llama 0 run-1 1 --resume
 [ "$(bits run-1)" = "$(bits plain)" ] || fail "resumed: other weights"
 curves logs-1 | cmp - one || fail "resumed: other curves"
 [ "$(ls logs-1/tb/DeepSpeedJobName | wc -l)" = 2 ] || fail "resumed: no event file of its own"
+
+# --- a job_name that leads out of output_path: as in DeepSpeed, and said ---
+outside() { # JOB_NAME SAID FOLDER
+    config ", \"csv_monitor\": {\"enabled\": true, \"output_path\": \"in/side\", \"job_name\": \"$1\"}"
+    rm -rf job
+    train_llama 0 job 1 --max-steps 2
+    grep -qx "csv_monitor: files in $2" out || fail "$1: $(cat out)"
+    [ -s "$3/Train_Samples_lr.csv" ] || fail "$1: no files in $3"
+}
+says=', which job_name puts outside of output_path, as DeepSpeed does'
+outside ../out "in/side/../out$says" in/out
+outside a/../../out2 "in/side/a/../../out2$says" in/out2
+outside "$PWD/abs" "$PWD/abs$says" abs
+outside ../side/a/.. "in/side/../side/a/..$says" in/side
+outside a/./../b in/side/a/./../b in/side/b
+outside ..c in/side/..c in/side/..c
 
 # --- what cannot be written ---
 for ranks in 1 2; do
@@ -105,3 +124,9 @@ grep -q "^sifr_loss{run=\"two\"} ${loss:?}" two.prom || fail "not the record's l
 config ', "wandb": {"enabled": true, "team": "t"}'
 train_llama 0 services 1
 grep -q '^wandb: sifr sends nothing to Weights & Biases; its package reads metrics.jsonl' out || fail "$(cat out)"
+# One that is off is not spoken of, and its login goes nowhere.
+config ', "comet": {"enabled": false, "api_key": "sesame"}, "wandb": {"enabled": false}'
+train_llama 0 off 1
+! grep -qi 'comet\|wandb\|weights & biases' out err || fail "a section that is off: $(cat out err)"
+expect 0 "$SIFR" report off --output off.html
+! grep -rq sesame off off.html out err || fail "the login is in $(grep -rl sesame off off.html out err)"

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/file.h"
 #include "plan/queries.h"
+#include "train/report/events.h"
 
 enum { REASON_LENGTH = 160 };
 
@@ -142,6 +144,29 @@ static void say_services(const train_host *host, const sifr_config *config) {
                       services[i][1], services[i][2]);
 }
 
+/* Whether the name of a folder leads out of the one that it is put behind. */
+static bool leads_out(const char *name) {
+    int depth = 0;
+    for (const char *at = name; *at && depth >= 0;) {
+        size_t length = strcspn(at, "/");
+        bool up = length == 2 && memcmp(at, "..", 2) == 0, here = length == 1 && *at == '.';
+        depth += up ? -1 : length == 0 || here ? 0 : 1;
+        at += length + (at[length] == '/');
+    }
+    return *name == '/' || depth < 0;
+}
+
+/* As DeepSpeed, a job_name is joined to output_path, whatever it is. */
+static void say_folder(const train_host *host, const char *section, const config_monitor *m) {
+    char folder[BASE_PATH_LENGTH];
+    if (!m->enabled || train_events_path(m->output_path, m->job_name, folder, NULL) != SIFR_OK)
+        return;
+    train_say(host, "%s: files in %s%s", section, *folder ? folder : ".",
+              leads_out(m->job_name) ? ", which job_name puts outside of output_path, as DeepSpeed "
+                                       "does"
+                                     : "");
+}
+
 static void say_ignored(const train_host *host, const sifr_config *config) {
     char paths[400] = "";
     size_t used = 0, i = 0;
@@ -246,6 +271,8 @@ void train_say_notices(const train_host *host, const sifr_config *config,
     say_compressed(host, settings);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
+    say_folder(host, "tensorboard", &config->tensorboard);
+    say_folder(host, "csv_monitor", &config->csv_monitor);
     say_services(host, config);
     say_ignored(host, config);
     config_explain_idle(config, say_line, (void *)(uintptr_t)host);
