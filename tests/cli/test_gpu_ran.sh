@@ -46,6 +46,8 @@ has device 'cuda 9.0, cuBLASLt 13.0.2 for 132 multiprocessors' products 'cuBLASL
     library_products $some own_products $some own_why 'those of a head with labels, .*' \
     waits none word_waits 0 host_waits 0 pinned true unpinned_bytes 0 exchange none notices '\[\]'
 lacks waits_why exchange_why
+grep -q "\"measured_classes_why\": \"the classes are in the device's own memory, whose pages the system" \
+    trained/summary.json || fail "memory by class: $(cat trained/summary.json)"
 SIFR_CUDA_PRODUCTS=own train "$gpu_program"
 has products 'own: cuBLASLt was not asked for' library_products 0 own_products $some notices '\[\]'
 lacks own_why

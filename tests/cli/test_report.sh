@@ -155,9 +155,11 @@ grep -q '"total_steps": 1000000,' asked/summary.json || fail "no total: $(cat as
 kill -TERM $!
 wait $! || :
 [ "$(state asked)" = stopped ] || fail "a run that was asked to stop: $(cat asked/summary.json)"
+grep -q '^    "rest": [1-9]' asked/summary.json || fail "no memory by class: $(cat asked/summary.json)"
 begin asked --resume
 kill -KILL $!
 wait $! 2>/dev/null || :
+grep -q '"measured_classes_why": "the run has not ended"' asked/summary.json || fail "not said why"
 [ "$(state asked)" = running ] || fail "an earlier run's summary: $(cat asked/summary.json)"
 report asked --output asked.html
 reads asked.html asked
@@ -167,6 +169,7 @@ expect 1 "$SIFR" train --config wild.json --model llama --data text --output wil
     --max-steps 300
 [ "$(state wild)" = failed ] || fail "a run that diverges: $(cat wild/summary.json)"
 grep -q '"error": "100 steps in a row were skipped' wild/summary.json || fail "$(cat wild/summary.json)"
+grep -q '"measured_classes_why": "the run failed"' wild/summary.json || fail "not said why"
 keys two/summary.json wild/summary.json
 
 # --- a resumed run, and one that is going on ---
