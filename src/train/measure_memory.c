@@ -11,24 +11,27 @@ typedef struct rank_memory {
     int64_t block;       /* resident bytes of the block that this rank shares; 0: it shares none */
 } rank_memory;
 
-/* The largest memory of a rank beyond the baseline, with an even share of the windows. The kernel
- * divides a shared page among the processes that have read it so far, which varies by rank and
- * time; only the sum over the ranks is meaningful. */
-static int64_t most_of_a_rank(const rank_memory *all, int32_t ranks) {
-    int64_t own = all[0].own, shared = 0;
-    for (int32_t r = 0; r < ranks; r++) {
-        own = base_max_i64(own, all[r].own);
-        shared += all[r].shared;
-    }
-    return base_max_i64(own + shared / ranks, 0);
-}
-
-/* Of the first rank's process: a block counts where it is whole, which is with its owner; what else
- * is shared is divided evenly. */
-static int64_t of_process(const rank_memory *all, int32_t ranks, int64_t baseline) {
+/* The kernel divides a shared page among the processes that have read it so far, which varies by
+ * rank and time; only the sum over the ranks is meaningful. So a block counts where it is whole,
+ * which is with its owner, as blocks of pipeline stages differ; what else is shared is divided
+ * evenly. */
+static int64_t even_share(const rank_memory *all, int32_t ranks) {
     int64_t beside = 0;
     for (int32_t r = 0; r < ranks; r++) beside += all[r].shared - all[r].block;
-    return baseline + all[0].own + all[0].block + base_max_i64(beside, 0) / ranks;
+    return base_max_i64(beside, 0) / ranks;
+}
+
+/* The largest memory of a rank beyond the baseline. */
+static int64_t most_of_a_rank(const rank_memory *all, int32_t ranks) {
+    int64_t most = 0, share = even_share(all, ranks);
+    for (int32_t r = 0; r < ranks; r++)
+        most = base_max_i64(most, all[r].own + all[r].block + share);
+    return most;
+}
+
+/* Of the first rank's process. */
+static int64_t of_process(const rank_memory *all, int32_t ranks, int64_t baseline) {
+    return baseline + all[0].own + all[0].block + even_share(all, ranks);
 }
 
 static void note_classes(const engine_resident *resident, int64_t process, train_resident *out) {
