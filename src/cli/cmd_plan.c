@@ -293,14 +293,22 @@ static void take_output(plan_command *command) {
     }
 }
 
-/* A mistyped --output must not replace the data, or what describes a model. */
+/* Whether a config has all that --fit writes, which people leave out of theirs. */
+static bool is_chosen(const json_t *config) {
+    static const char *const sections[] = {
+        "zero_optimization",        "sifr",           "data_types",  "comms_logger",
+        "activation_checkpointing", "flops_profiler", "tensorboard", "csv_monitor"};
+    for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
+        if (!json_is_object(json_object_get(config, sections[i]))) return false;
+    return !json_object_get(config, "model_type");
+}
+
+/* A mistyped --output must not replace the data, what describes a model, or somebody's config. */
 static sifr_status check_output(const char *path, sifr_error *error) {
     json_t *config = NULL;
     sifr_error reason;
     if (!path || !base_is_file(path)) return SIFR_OK;
-    bool ours = base_json_load(path, 1 << 24, &config, &reason) == SIFR_OK &&
-                json_is_object(config) && json_object_get(config, "zero_optimization") &&
-                !json_object_get(config, "model_type");
+    bool ours = base_json_load(path, 1 << 24, &config, &reason) == SIFR_OK && is_chosen(config);
     json_decref(config);
     if (ours) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,

@@ -181,7 +181,8 @@ says '^chosen +ZeRO stage [123], micro batch [124], accumulation [248], '
 # What --fit wrote may be written again; what is no config of its own stays.
 expect 0 $small --config ds.json --device-memory $limit --fit --output same.json
 echo '{"prompt": "a", "completion": "b"}' >one-row.jsonl
-for file in one-row.jsonl small/config.json small/tokenizer.json config.json; do
+cp "$SOURCE/examples/ds_config_nvme.json" by-hand.json
+for file in one-row.jsonl small/config.json small/tokenizer.json config.json by-hand.json; do
     cp $file before
     expect 2 $small --config ds.json --device-memory $limit --fit --output $file
     complains "^sifr plan: --output $file: the file exists and is no config that --fit wrote; name another$"
