@@ -168,7 +168,8 @@ bool cli_exit_code_at(size_t index, const char **code, const char **meaning) {
         {"2", "wrong usage, config or model description"},
         {"3", "does not fit in memory or on disk"},
         {"4", "a rank is lost, or a collective hangs"},
-        {"129, 130, 143", "stopped by SIGHUP, SIGINT or SIGTERM; train saves first"}};
+        {"129, 130, 143", "stopped by SIGHUP, SIGINT or SIGTERM; train saves first"},
+        {"138, 140", "stopped by SIGUSR1 or SIGUSR2; train saves first"}};
     if (index >= sizeof rows / sizeof *rows) return false;
     *code = rows[index][0];
     *meaning = rows[index][1];

@@ -1,4 +1,5 @@
 #include "cli/commands.h"
+#include "cli/first_process.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "cli/truncation.h"
@@ -33,6 +34,7 @@ int main(int argc, char **argv) {
     int code;
     cli_begin_output();
     cli_catch_truncation();
+    cli_end_as_others_do();
     if (!cli_version_asked(argc, argv, &code))
         code = cli_run_command("", commands, sizeof commands / sizeof commands[0], argc, argv);
     /* A failed write of the results is a failed command. */

@@ -315,13 +315,14 @@ static sifr_status evaluate(train_state *t, sifr_status *local, sifr_error *erro
 }
 
 /* *word holds this rank's values before the call and the agreed ones after it: the first rank's,
- * except signals, which may reach any rank. */
+ * but for signals, which may reach any rank: that of the first one that has any. */
 static sifr_status decide(train_state *t, train_word *word, sifr_error *error) {
     BASE_TRY(comm_all_gather_control(t->group, word, sizeof *word, t->words, error));
     const train_word *words = t->words;
     sifr_status own = (sifr_status)word->status;
     bool failed = false;
     word->evaluate = words[0].evaluate;
+    word->signal = 0;
     for (int32_t r = 0; r < comm_size(t->group); r++) {
         failed |= words[r].status != SIFR_OK;
         if (!word->signal) word->signal = words[r].signal;

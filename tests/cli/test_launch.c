@@ -2,6 +2,7 @@
 /* --ranks: this program starts itself on two ranks, which exit, die, or wait for a signal, and
  * looks at the exit code that comes back. */
 /* not under sanitizers, each MPI */
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -74,8 +75,8 @@ static void test_signals(void **state) {
     assert_int_equal(launch_and_signal("wait", SIGTERM), 143);
 }
 
-/* A launcher that is a script, in the place of the MPI's; two signals come to the process in front
- * of it, the second (0: none) when it has begun for some time. Returns the exit code. */
+/* A launcher that is a script, in the place of the MPI's; two signals (0: none) come to the process
+ * in front of it, the second when it has begun for some time. Returns the exit code. */
 static int signal_script(const char *script, int number, int second) {
     bool mpich = comm_mpi_chosen() == COMM_MPICH;
     char path[4096], *before = strdup(getenv("PATH"));
@@ -87,7 +88,7 @@ static int signal_script(const char *script, int number, int second) {
     pid_t child = fork();
     if (child == 0) _exit(launch("well", 2));
     usleep(150000);
-    kill(child, number);
+    if (number) kill(child, number);
     usleep(400000);
     if (second) kill(child, second);
     waitpid(child, &status, 0);
@@ -108,6 +109,29 @@ static void test_early_signal(void **state) {
     assert_int_equal(signal_script(deaf, SIGTERM, SIGTERM), 143); /* one request, as of Slurm */
 }
 
+/* Open MPI's launcher would end the ranks at a SIGTERM of its own: it has it blocked, and the
+ * process in front takes it for a request. */
+static void test_launcher_is_sent_one(void **state) {
+    (void)state;
+    if (!comm_is_there(COMM_MPI) || comm_mpi_chosen() == COMM_MPICH) skip();
+    const char *script = "#!/bin/sh\ntrap 'exit 143' USR2\nkill -TERM $$\n"
+                         "for i in $(seq 400); do sleep 0.05; done\n";
+    assert_int_equal(signal_script(script, 0, 0), 143);
+}
+
+/* A signal of another kind is the same request, and one that was ignored at the start is none. */
+static void test_signals_of_schedulers(void **state) {
+    (void)state;
+    if (!comm_is_there(COMM_MPI)) skip();
+    const char *script = "#!/bin/sh\ntrap 'sleep 1; exit 143' USR1 USR2 TERM\necho begun\n"
+                         "for i in $(seq 400); do sleep 0.05; done\n";
+    assert_int_equal(signal_script(script, SIGUSR1, SIGTERM), 138);
+    assert_int_equal(signal_script(script, SIGUSR2, SIGINT), 140);
+    signal(SIGUSR1, SIG_IGN);
+    assert_int_equal(signal_script(script, SIGUSR1, SIGTERM), 143);
+    signal(SIGUSR1, SIG_DFL);
+}
+
 /* Nor does one that hangs keep what a second signal ends. */
 static void test_hanging_launcher(void **state) {
     (void)state;
@@ -115,7 +139,7 @@ static void test_hanging_launcher(void **state) {
     const char *note = scratch_path("left");
     char script[4096];
     snprintf(script, sizeof script,
-             "#!/bin/sh\ntrap '' USR1 USR2 TERM\n(sleep 5; echo >%s) & wait\n", note);
+             "#!/bin/sh\ntrap '' INT USR1 USR2 TERM\n(sleep 5; echo >%s) & wait\n", note);
     assert_int_equal(signal_script(script, SIGINT, SIGINT), 130);
     sleep(2);
     assert_int_not_equal(access(note, F_OK), 0);
@@ -209,23 +233,26 @@ static bool catches(int number) {
 }
 
 static void leave_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < 3; i++) signal(numbers[i], SIG_DFL);
+    for (int i = 0; i < CLI_STOP_SIGNALS; i++) signal(cli_stop_signals[i], SIG_DFL);
 }
 
 static void test_stop_signals(void **state) {
     (void)state;
     signal(SIGHUP, SIG_IGN); /* nohup */
+    signal(SIGUSR1, SIG_IGN);
     cli_catch_stop_signals();
     assert_true(catches(SIGINT));
     assert_false(catches(SIGHUP));
+    assert_false(catches(SIGUSR1));
     leave_signals();
     cli_catch_stop_signals();
-    assert_true(catches(SIGHUP));
+    for (int i = 0; i < CLI_STOP_SIGNALS; i++) assert_true(catches(cli_stop_signals[i]));
     assert_int_equal(cli_stop_asked(), 0);
     raise(SIGTERM);
+    raise(SIGUSR2); /* the first one counts */
     assert_int_equal(cli_stop_asked(), SIGTERM);
     assert_string_equal(cli_stop_name(SIGTERM), "SIGTERM");
+    assert_string_equal(cli_stop_name(SIGUSR2), "SIGUSR2");
     assert_true(catches(SIGTERM));
     leave_signals();
 }
@@ -256,20 +283,91 @@ static void test_repeats(void **state) {
     assert_int_equal(after_two(SIGHUP, SIGTERM, 15), 0);
     assert_int_equal(after_two(SIGINT, SIGINT, 15), SIGINT); /* by hand, and meant */
     assert_int_equal(after_two(SIGTERM, SIGTERM, 2050), SIGTERM);
-    assert_true(cli_stop_is_repeat(SIGTERM, 1999999999));
-    assert_false(cli_stop_is_repeat(SIGTERM, 2000000000));
+    assert_int_equal(after_two(SIGUSR1, SIGTERM, 2050), 0); /* Slurm's, at the time limit */
+}
+
+/* By the clock: SIGUSR1 at 0, and after its time a scheduler's two SIGTERM. */
+static void test_what_ends(void **state) {
+    (void)state;
+    const cli_stop_seen none = {0}, usr1 = {.kinds = 1u << SIGUSR1},
+                        term = {.kinds = 1u << SIGUSR1 | 1u << SIGTERM, .since = 120000000000};
+    assert_false(cli_stop_ends(&none, SIGINT, 0));
+    assert_false(cli_stop_ends(&usr1, SIGUSR1, 1999999999));
+    assert_true(cli_stop_ends(&usr1, SIGUSR1, 2000000000));
+    assert_false(cli_stop_ends(&usr1, SIGTERM, 120000000000));
+    assert_false(cli_stop_ends(&term, SIGTERM, 120015000000));
+    assert_true(cli_stop_ends(&term, SIGTERM, 122000000000));
+}
+
+/* A rank of a run that this program's process started, which gets a signal from its parent, as from
+ * Open MPI's launcher, or from another process. Returns the exit code, which is the signal that it
+ * takes it for, or -1 where it was ended. */
+static int take_in_rank(int number, bool of_parent) {
+    int ready[2], status;
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t rank = fork();
+    if (rank == 0) {
+        setenv(CLI_LAUNCHED, "none", 1);
+        cli_catch_stop_signals();
+        if (write(ready[1], "x", 1) != 1) _exit(1);
+        for (int i = 0; i < 600 && !cli_stop_asked(); i++) usleep(50000);
+        _exit(cli_stop_asked());
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    close(ready[0]), close(ready[1]);
+    if (of_parent) {
+        kill(rank, number);
+    } else {
+        pid_t other = fork();
+        if (other == 0) _exit(kill(rank, number));
+        waitpid(other, NULL, 0);
+    }
+    waitpid(rank, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_who_sent_it(void **state) {
+    (void)state;
+    if (!comm_is_there(COMM_MPI) || comm_mpi_chosen() == COMM_MPICH) skip();
+    assert_int_equal(take_in_rank(SIGUSR1, true), SIGINT);
+    assert_int_equal(take_in_rank(SIGUSR2, true), SIGTERM);
+    assert_int_equal(take_in_rank(SIGTERM, true), -1); /* another rank is lost */
+    for (int i = 0; i < CLI_STOP_SIGNALS; i++)
+        assert_int_equal(take_in_rank(cli_stop_signals[i], false), cli_stop_signals[i]);
+}
+
+/* As the first process of a container, which no signal ends by default. */
+static void test_first_process(void **state) {
+    (void)state;
+    int status;
+    pid_t outer = fork();
+    if (outer == 0) {
+        if (unshare(CLONE_NEWPID) != 0) _exit(77);
+        pid_t first = fork();
+        if (first == 0) {
+            cli_catch_stop_signals();
+            raise(SIGINT);
+            raise(SIGINT);
+            _exit(0);
+        }
+        waitpid(first, &status, 0);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+    }
+    waitpid(outer, &status, 0);
+    if (WEXITSTATUS(status) == 77) skip();
+    assert_int_equal(WEXITSTATUS(status), 130);
 }
 
 /* Kernels may have the stack pointer at the end of a buffer on the heap: a handler must not write
  * there. */
 static void test_handlers_have_a_stack(void **state) {
     (void)state;
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action;
     stack_t stack;
     cli_catch_stop_signals();
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(sigaction(numbers[i], NULL, &action), 0);
+    for (int i = 0; i < CLI_STOP_SIGNALS; i++) {
+        assert_int_equal(sigaction(cli_stop_signals[i], NULL, &action), 0);
         assert_true(action.sa_flags & SA_ONSTACK);
     }
     assert_int_equal(sigaltstack(NULL, &stack), 0);
@@ -308,11 +406,16 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_exit_codes),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_early_signal),
+        cmocka_unit_test(test_launcher_is_sent_one),
+        cmocka_unit_test(test_signals_of_schedulers),
         cmocka_unit_test(test_hanging_launcher),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_choices),
         cmocka_unit_test(test_stop_signals),
         cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_what_ends),
+        cmocka_unit_test(test_who_sent_it),
+        cmocka_unit_test(test_first_process),
         cmocka_unit_test(test_handlers_have_a_stack),
     };
     if (argc == 3 && strcmp(argv[1], "train") == 0) return run_rank(argv[2]);

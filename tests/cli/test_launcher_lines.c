@@ -97,12 +97,31 @@ static bool finds_reason(const char *text) {
     return found[0];
 }
 
+/* Whether the ranks were asked to stop, as their line says, which takes the live line's place. */
+static bool finds_stop(const char *text) {
+    int nowhere = open("/dev/null", O_WRONLY);
+    cli_launcher_lines lines = {.out = nowhere};
+    for (; *text; text++) cli_launcher_lines_pass(&lines, text, 1);
+    close(nowhere);
+    return lines.stopped;
+}
+
+static void a_stop_is_found(void **state) {
+    (void)state;
+    assert_true(finds_stop("stopped by SIGUSR1 after step 4 of 8; saved, continue\n"));
+    assert_true(
+        finds_stop("\r\033[Kstep 3 loss 2.1 and more of it\r\033[Kstopped by SIGTERM after\n"));
+    assert_false(finds_stop("it was stopped by SIGTERM after step 4 of 8\n"));
+    assert_false(finds_stop("stopped\nby SIGTERM after step 4 of 8\n"));
+}
+
 static void a_reason_is_found(void **state) {
     (void)state;
     assert_true(finds_reason(open_mpi));
     assert_true(finds_reason("sifr bench comm: no\n"));
     assert_true(finds_reason(RULE "a long line before it, longer than its head\n"
                                   "sifr train: rank 1: o: No space left on device\n"));
+    assert_true(finds_reason("sifr train: rank 1: no room\r\n"));
     assert_false(finds_reason(BOX));
     assert_false(finds_reason("sifr train: warning: step 4 skipped, and nothing else is wrong\n"));
     assert_false(finds_reason("mpirun: sifr train: was not found\n\n\nsifr"));
@@ -113,6 +132,7 @@ int main(void) {
                                        cmocka_unit_test(after_it_only_the_ranks_lines),
                                        cmocka_unit_test(a_line_under_way_is_finished),
                                        cmocka_unit_test(a_long_line_passes),
+                                       cmocka_unit_test(a_stop_is_found),
                                        cmocka_unit_test(a_reason_is_found)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,19 +103,32 @@ ends preempted
 grep -q '^resumed from checkpoint-' preempted.log || fail "preempted: not resumed"
 echo "preempted, saved, back in the queue and resumed: one rank's bits"
 
+submit warned # what --signal=USR1@… sends to each task
+steps warned
+scancel --signal=USR1 "$job"
+until_state "$job" "FAILED" 60
+grep -q 'stopped by SIGUSR1 after step .*saved, continue with --resume' warned.log ||
+    fail "SIGUSR1: not saved: $(cat warned.log)"
+submit warned
+ends warned
+echo "SIGUSR1 to the tasks: saved, and the next job has one rank's bits"
+
 # --ranks in a batch script, as docs/launching.md has it: saved before its time is over.
-cat >ranks.sbatch <<END
+for pair in TERM:143 USR1:138; do
+    name=${pair%:*}
+    cat >ranks.sbatch <<END
 #!/bin/sh
-#SBATCH --signal=B:TERM@50
+#SBATCH --signal=B:$name@50
 exec sifr train --ranks 2 --config $PWD/config.json --model $MODEL --data $DATA --threads 1 \
-    --output $PWD/ranks --max-steps 1000000
+    --output $PWD/ranks-$name --max-steps 1000000
 END
-job=$(sbatch --parsable --time=1 --output="$PWD/ranks.log" ranks.sbatch)
-for i in $(seq 300); do grep -q "JobId=$job WEXITSTATUS" slurm/ctl.log && break || sleep 0.2; done
-scancel "$job" # it is in the queue again
-grep -q 'stopped by .*saved, continue with --resume' ranks.log || fail "ranks: $(cat ranks.log)"
-grep -q "JobId=$job WEXITSTATUS 143" slurm/ctl.log || fail "ranks: another exit code"
-echo "--ranks in a batch script: saved in time, 143"
+    job=$(sbatch --parsable --time=1 --output="$PWD/ranks.log" ranks.sbatch)
+    for i in $(seq 300); do grep -q "JobId=$job WEXITSTATUS" slurm/ctl.log && break || sleep 0.2; done
+    scancel "$job" # it may be in the queue again
+    grep -q 'stopped by .*saved, continue with --resume' ranks.log || fail "ranks: $(cat ranks.log)"
+    grep -q "JobId=$job WEXITSTATUS ${pair#*:}" slurm/ctl.log || fail "ranks: another exit code"
+    echo "--ranks in a batch script, SIG$name: saved in time, ${pair#*:}"
+done
 
 # --- memory limits that act ---
 if [ ! "$groups" ]; then

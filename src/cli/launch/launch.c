@@ -15,12 +15,13 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/launch/hangup.h"
 #include "cli/launch/launch_command.h"
 #include "cli/launch/launcher_files.h"
 #include "cli/launch/launcher_lines.h"
 #include "cli/launch/launcher_trouble.h"
+#include "cli/launch/pending_signal.h"
 #include "cli/launch/stop_request.h"
+#include "cli/launch/stop_signals.h"
 #include "cli/options.h"
 #include "cli/standard_output.h"
 #include "comm/launcher.h"
@@ -28,6 +29,7 @@
 
 /* In microseconds. */
 enum { SEEN = 1000000, LEFT_LATER = 1000000, TRIED_AGAIN = 50000, TRIES = 6 };
+enum { LOOK = 1000 }; /* at signals of the launcher, in milliseconds */
 
 bool cli_speaks(void) {
     if (comm_launcher_rank() <= 0) return true;
@@ -84,13 +86,17 @@ static const char *terminals(void) {
     return out && err ? "both" : out ? "stdout" : err ? "stderr" : "none";
 }
 
-/* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us. */
+/* In the child: a process group of its own, so that a terminal's Ctrl-C comes once, through us.
+ * Open MPI's launcher ends its ranks at SIGTERM, a second after it. It keeps SIGTERM blocked, and
+ * not so its ranks: what goes to all processes of a run, as systemd's, does not end it. */
 static void become_launcher(const cli_command_line *line, const cli_launcher_files *files,
-                            const sigset_t *mask, pid_t parent, const int ends[2]) {
+                            const sigset_t *mask, bool mpich, pid_t parent, const int ends[2]) {
+    sigset_t blocked = *mask;
+    if (!mpich) sigaddset(&blocked, SIGTERM);
     int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    prctl(PR_SET_PDEATHSIG, mpich ? SIGTERM : SIGINT);
     if (getppid() != parent) _exit(SIFR_LOST_RANK);
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 0);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
@@ -99,7 +105,7 @@ static void become_launcher(const cli_command_line *line, const cli_launcher_fil
     signal(SIGPIPE, SIG_DFL); /* ignored in us: what becomes of standard output is our affair */
     dup2(ends[0], STDOUT_FILENO);
     dup2(ends[1], STDERR_FILENO);
-    sigprocmask(SIG_SETMASK, mask, NULL);
+    sigprocmask(SIG_SETMASK, &blocked, NULL);
     execv(line->words[0], (char *const *)(uintptr_t)line->words);
     _exit(127);
 }
@@ -114,10 +120,13 @@ typedef struct launched {
     cli_launcher_lines lines[2];
 } launched;
 
-static void take_signal(launched *l, int number) {
-    if (!cli_stop_request_take(&l->stop, number)) return;
-    /* MPICH's launcher writes its boxes to standard output. */
+/* MPICH's launcher writes its boxes to standard output. */
+static void drop_launchers_lines(launched *l) {
     for (int i = !l->mpich; i < 2; i++) l->lines[i].asked = true;
+}
+
+static void take_signal(launched *l, int number) {
+    if (cli_stop_request_take(&l->stop, number)) drop_launchers_lines(l);
 }
 
 static void read_signals(launched *l) {
@@ -133,8 +142,19 @@ static bool pass_on(launched *l, int stream) {
     while ((count = read(l->streams[stream], text, sizeof text)) > 0) {
         cli_launcher_lines_pass(&l->lines[stream], text, (size_t)count);
         cli_stop_request_begin(&l->stop);
+        if (l->lines[stream].stopped) drop_launchers_lines(l);
     }
     return count < 0;
+}
+
+/* One that Open MPI's launcher was sent itself waits there: it is a request like one to us. */
+static void look_at_launcher(launched *l) {
+    if (!l->mpich && !l->stop.asked && cli_is_pending(l->child, SIGTERM)) take_signal(l, SIGTERM);
+}
+
+/* How long to wait in milliseconds; -1: until something comes. */
+static int pause_of(const launched *l) {
+    return l->mpich || l->stop.asked ? cli_stop_request_wait(&l->stop) : LOOK;
 }
 
 static int wait_for_ranks(launched *l) {
@@ -143,8 +163,9 @@ static int wait_for_ranks(launched *l) {
                               {.fd = l->streams[0], .events = POLLIN},
                               {.fd = l->streams[1], .events = POLLIN}};
     while (waitpid(l->child, &status, WNOHANG) != l->child) {
-        poll(polled, 3, cli_stop_request_wait(&l->stop));
+        poll(polled, 3, pause_of(l));
         read_signals(l);
+        look_at_launcher(l);
         for (int i = 0; i < 2; i++)
             if (polled[1 + i].fd >= 0 && !pass_on(l, i)) polled[1 + i].fd = -1;
         cli_stop_request_act(&l->stop);
@@ -158,11 +179,10 @@ static int wait_for_ranks(launched *l) {
 
 static int say_ended(const char *name, const launched *l) {
     int asked = l->stop.asked;
-    const char *signal = asked == SIGINT ? "SIGINT" : asked == SIGTERM ? "SIGTERM" : "SIGHUP";
     (void)cli_fail_with(name, SIFR_FAILED,
                         l->stop.again ? "ended at once by a second signal, %s"
                                       : "ended by %s, without saving",
-                        signal);
+                        cli_stop_name(asked));
     return 128 + asked;
 }
 
@@ -187,8 +207,10 @@ static int exit_code(const char *name, const char *launcher, int status, const l
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     if (l->stop.again) return say_ended(name, l);
     /* MPICH's launcher says 0 where it passed a signal on and all ranks left in order. */
-    if (asked && (code == 128 + SIGTERM || (code == 0 && l->mpich))) return 128 + asked;
+    if (asked && (code == 128 + SIGTERM || code == 128 + SIGINT || (code == 0 && l->mpich)))
+        return 128 + asked;
     if (code == 0 || code == 128 + SIGINT || code == 128 + SIGTERM) return code;
+    if (code > 128 && (l->lines[0].stopped || l->lines[1].stopped)) return code;
     /* Before they could catch it. MPICH's launcher then ends with a code of its own, or with that
      * of cli_watch_rank. */
     if (asked && (code > 128 || (code >= SIFR_LOST_RANK && l->mpich))) return say_ended(name, l);
@@ -233,7 +255,7 @@ static int start_launcher(const char *name, const cli_command_line *line,
     l.signals = signalfd(-1, set, SFD_CLOEXEC | SFD_NONBLOCK);
     bool ready = l.signals >= 0 && make_pipe(out) && make_pipe(err);
     l.child = ready ? fork() : -1;
-    if (l.child == 0) become_launcher(line, files, mask, parent, (int[]){out[1], err[1]});
+    if (l.child == 0) become_launcher(line, files, mask, l.mpich, parent, (int[]){out[1], err[1]});
     int number = errno;
     if (out[1] >= 0) close(out[1]);
     if (err[1] >= 0) close(err[1]);
@@ -259,9 +281,8 @@ static int run_launcher(const char *name, const cli_launcher *launcher,
     cli_launcher_files files;
     sigset_t set, mask;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    if (!cli_hangup_ignored()) sigaddset(&set, SIGHUP);
+    for (int i = 0; i < CLI_STOP_SIGNALS; i++)
+        if (cli_stop_is_taken(cli_stop_signals[i])) sigaddset(&set, cli_stop_signals[i]);
     sigaddset(&set, SIGCHLD);
     sigprocmask(SIG_BLOCK, &set, &mask);
     cli_launcher_files_make(name, launcher, choice, &files);

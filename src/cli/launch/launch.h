@@ -9,9 +9,9 @@
 
 /* Runs `sifr argv[0] argv[1] …` on the chosen ranks under the MPI's own launcher, and waits; the
  * result is the program's exit code: the ranks' own, or 4 where one was lost. Under Open MPI
- * SIGINT reaches the ranks as SIGUSR1, SIGTERM and SIGHUP as SIGUSR2, so that they are not taken
- * for what its launcher sends to end them; under MPICH all come as SIGTERM: see
- * cli_catch_stop_signals.
+ * SIGINT reaches the ranks as SIGUSR1, others that ask to stop as SIGUSR2, so that they are not
+ * taken for what its launcher sends to end them; under MPICH all come as SIGTERM: see
+ * cli_catch_stop_signals. SIGTERM to Open MPI's launcher itself is one to this process.
  * After a signal the launcher's own messages are dropped: the ranks' line is the last one. */
 int cli_launch(int argc, char **argv, const cli_launch_choice *choice);
 

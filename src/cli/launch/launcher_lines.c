@@ -69,26 +69,34 @@ static void add(cli_launcher_lines *lines, const char *text, size_t length) {
     lines->used = 0;
 }
 
-/* "sifr NAME: why", and no warning; the text may begin and end in the middle of a line. */
-static void look_for_reason(cli_launcher_lines *lines, const char *text, size_t length) {
-    for (size_t i = 0; i < length && !lines->reason; i++) {
-        bool ended = text[i] == '\n';
-        if (!ended && lines->place < sizeof lines->head - 1) lines->head[lines->place++] = text[i];
-        if (!ended && lines->place < sizeof lines->head - 1) continue;
-        lines->head[lines->place] = '\0';
-        const char *colon = strstr(lines->head, ": ");
-        lines->reason =
-            strncmp(lines->head, "sifr ", 5) == 0 && colon && strncmp(colon, ": warning", 9) != 0;
-        const char *end = memchr(text + i, '\n', length - i);
-        if (!end) return; /* the rest of this line comes later */
-        i = (size_t)(end - text);
-        lines->place = 0;
+/* The beginning of a line: "sifr NAME: why", and no warning; "stopped by", after what clears the
+ * live line. */
+static void look_at_head(cli_launcher_lines *lines) {
+    static const char clear[] = "\033[K", stopped[] = "stopped by ";
+    lines->head[lines->place] = '\0';
+    const char *head = lines->head, *colon = strstr(head, ": ");
+    if (strncmp(head, "sifr ", 5) == 0 && colon && strncmp(colon, ": warning", 9) != 0)
+        lines->reason = true;
+    if (strncmp(head, clear, sizeof clear - 1) == 0) head += sizeof clear - 1;
+    if (strncmp(head, stopped, sizeof stopped - 1) == 0) lines->stopped = true;
+}
+
+/* The text may begin and end in the middle of a line. A live line begins anew at each '\r'. */
+static void look_at_lines(cli_launcher_lines *lines, const char *text, size_t length) {
+    for (size_t i = 0; i < length; i++) {
+        if (text[i] == '\n' || text[i] == '\r') {
+            look_at_head(lines);
+            lines->place = 0;
+        } else if (lines->place < sizeof lines->head - 1) {
+            lines->head[lines->place++] = text[i];
+            if (lines->place == sizeof lines->head - 1) look_at_head(lines);
+        }
     }
 }
 
 void cli_launcher_lines_pass(cli_launcher_lines *lines, const char *text, size_t length) {
     if (length == 0) return;
-    look_for_reason(lines, text, length);
+    look_at_lines(lines, text, length);
     if (!lines->asked) {
         write_all(lines, text, length);
         lines->middle = text[length - 1] != '\n';

@@ -14,6 +14,7 @@ typedef struct cli_launcher_lines {
     bool box;     /* between the two rules of one */
     bool lost;    /* some could not be written */
     bool reason;  /* a rank has said why it ends */
+    bool stopped; /* the first one that all were asked to stop */
     size_t place; /* in the current line, and its beginning */
     char head[32];
     size_t used;     /* of `line` */

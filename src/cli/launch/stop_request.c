@@ -23,11 +23,14 @@ static void kill_family(pid_t process) {
 
 bool cli_stop_request_take(cli_stop_request *r, int number) {
     int64_t now = cli_stop_clock();
-    if (r->asked && cli_stop_is_repeat(number, now - r->since)) return false;
+    uint64_t bit = (uint64_t)1 << number;
+    bool ends = cli_stop_ends(&r->seen, number, now);
+    if (!(r->seen.kinds & bit)) r->seen.since = now;
+    r->seen.kinds |= bit;
+    if (r->asked && !ends) return false;
     r->again = r->asked != 0;
     r->asked = number;
     r->sent = false;
-    r->since = now;
     r->pause = FIRST_PAUSE * millisecond;
     r->next = r->mpich && !r->begun && !r->again ? now + HELD * millisecond : now;
     return true;
@@ -42,7 +45,7 @@ static void end(cli_stop_request *r, int64_t now) {
     if (r->sent)
         kill_family(r->launcher);
     else
-        kill(r->launcher, SIGTERM);
+        kill(r->launcher, r->mpich ? SIGTERM : SIGINT); /* Open MPI's has SIGTERM blocked */
     r->next = r->sent ? never : now + UNTIL_KILLED * millisecond;
 }
 

@@ -6,21 +6,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "cli/launch/stop_signals.h"
+
 /* Zeroed but for the first two fields. */
 typedef struct cli_stop_request {
     pid_t launcher;
     bool mpich;
-    bool begun;    /* something came from the ranks */
-    int asked;     /* the signal that asked them to stop; 0: none */
-    bool again;    /* and another one ends them */
-    bool sent;     /* passed to the launcher at least once */
-    int64_t since; /* when it came, by cli_stop_clock */
-    int64_t next;  /* when it is passed (again), and the pause after that */
+    bool begun;   /* something came from the ranks */
+    int asked;    /* the signal that asked them to stop; 0: none */
+    bool again;   /* and a further one ends them */
+    bool sent;    /* passed to the launcher at least once */
+    int64_t next; /* when it is passed (again), and the pause after that */
     int64_t pause;
+    cli_stop_seen seen;
 } cli_stop_request;
 
-/* The first signal asks the ranks to save and stop, the second ends them; true where it is no
- * repeat of the first. */
+/* The first signal asks the ranks to save and stop, a further one of its kind ends them; true where
+ * it is one of these two. */
 bool cli_stop_request_take(cli_stop_request *request, int number);
 
 /* The ranks have begun: what was kept for them is passed now. */

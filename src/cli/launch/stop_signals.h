@@ -2,26 +2,43 @@
 #ifndef CLI_STOP_SIGNALS_H
 #define CLI_STOP_SIGNALS_H
 
+#include <signal.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/* Catches SIGINT, SIGTERM and SIGHUP (the last one unless it was ignored at the start, as nohup
- * has it), or what cli_launch makes of them in a rank that it started. Called by the main thread,
- * whose handlers then run on a stack of their own. In a rank under Open MPI a SIGTERM comes from
- * the launcher, whose other ranks are lost, and ends the process. The first signal is noted, the
- * second ends the process at once, unless it is a repeat of the first. */
+/* SIGINT, SIGTERM, SIGHUP, and those that schedulers send ahead of them by wish: SIGUSR1, SIGUSR2.
+ */
+enum { CLI_STOP_SIGNALS = 5 };
+extern const int cli_stop_signals[CLI_STOP_SIGNALS];
+
+/* Whether the signal asks this process to stop: SIGHUP, SIGUSR1 and SIGUSR2 do unless they were
+ * ignored at the start. */
+bool cli_stop_is_taken(int number);
+
+/* Catches them; none has come yet. Called by the main thread, whose handlers then run on a stack of
+ * their own. In a rank that cli_launch started under Open MPI, those that the launcher sends mean
+ * something else: SIGUSR1 and SIGUSR2 are what cli_launch was asked, SIGTERM ends the process,
+ * since other ranks are lost. The first signal is noted; a further one of its kind ends the process
+ * at once. */
 void cli_catch_stop_signals(void);
 
-/* What the signal that came asks for: SIGINT, SIGTERM or SIGHUP; 0: none came. */
+/* The signal that came first; 0: none came. */
 int cli_stop_asked(void);
 
 /* The name of such a signal; "a signal" where a launcher made it of several. */
-const char *cli_stop_name(int meaning);
+const char *cli_stop_name(int number);
 
-/* Whether a further signal, that many nanoseconds after the first, asks for nothing new: a
- * scheduler and what stands between it and a rank may each send a SIGTERM. A person's Ctrl-C is
- * meant. */
-bool cli_stop_is_repeat(int number, int64_t after);
+/* Signals that came: bit i is signal i, and when the newest kind of them came first. */
+typedef struct cli_stop_seen {
+    uint64_t kinds;
+    int64_t since;
+} cli_stop_seen;
+
+/* Whether a signal that comes now ends what has seen those. One of another kind does not, nor a
+ * repeat: a scheduler and what stands between it and a rank may each send a SIGTERM. A person's
+ * Ctrl-C is meant. */
+bool cli_stop_ends(const cli_stop_seen *seen, int number, int64_t now);
 int64_t cli_stop_clock(void); /* in nanoseconds */
 
 #endif

@@ -10,7 +10,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#include "cli/launch/hangup.h"
+#include "cli/launch/ignored_signals.h"
 
 /* Set by handlers, read between looks. */
 static volatile sig_atomic_t asked, paused;
@@ -47,7 +47,7 @@ static void catch_signals(void) {
     static const int stops[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP};
     struct sigaction action = {.sa_handler = ask};
     sigemptyset(&action.sa_mask);
-    int count = cli_hangup_ignored() ? 3 : 4;
+    int count = cli_is_ignored(SIGHUP) ? 3 : 4;
     for (int i = 0; i < count; i++) sigaction(stops[i], &action, NULL);
     action.sa_handler = wake;
     sigaction(SIGALRM, &action, NULL);
