@@ -39,6 +39,11 @@ bool base_is_directory(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+const char *base_home_hint(const char *path) {
+    bool home = path[0] == '~' && (!path[1] || path[1] == '/');
+    return home ? " (~ is your home folder in a shell alone: write the folder out)" : "";
+}
+
 sifr_status base_make_directories(const char *path, sifr_error *error) {
     char part[BASE_PATH_LENGTH];
     if (strlen(path) >= sizeof part) {
@@ -122,7 +127,8 @@ void base_free_names(char **names, size_t count) {
 
 sifr_status base_open_read(const char *path, int *descriptor, uint64_t *size, sifr_error *error) {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0) return base_fail_errno(error, errno, "%s: cannot open", path);
+    if (file < 0)
+        return base_fail_errno(error, errno, "%s: cannot open%s", path, base_home_hint(path));
     struct stat info;
     if (fstat(file, &info) != 0) {
         int number = errno;

@@ -18,6 +18,10 @@ bool base_is_file(const char *path); /* a regular file (links are followed) */
 bool base_has_file(const char *directory, const char *name); /* a regular file of that name there */
 bool base_is_directory(const char *path);                    /* likewise */
 
+/* What a message says behind a path that is not there: that no shell has replaced its "~", as in a
+ * config and in `--data=~/x`; else "". */
+const char *base_home_hint(const char *path);
+
 /* mkdir -p. */
 sifr_status base_make_directories(const char *path, sifr_error *error) SIFR_MUST_CHECK;
 

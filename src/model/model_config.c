@@ -119,9 +119,9 @@ sifr_status model_config_load_as(const char *path, const model_choice *choice, m
     } else if (access(path, F_OK) != 0) {
         return base_fail(
             error, SIFR_FAILED,
-            "%s: no such file or folder; give a model's folder, as `hf download` fetches one "
+            "%s: no such file or folder%s; give a model's folder, as `hf download` fetches one "
             "into its --local-dir",
-            path);
+            path, base_home_hint(path));
     }
     BASE_TRY(base_read_file(path, CONFIG_FILE_LIMIT, &text, &size, error));
     sifr_status status = model_config_parse_as(text, size, path, choice, out, error);

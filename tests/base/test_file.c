@@ -117,6 +117,10 @@ static void test_open_read(void **state) {
     assert_message(&error, "a directory, not a regular file");
     assert_int_equal(base_open_read(scratch_path("absent"), &file, &size, &error), SIFR_FAILED);
     assert_message(&error, "absent: cannot open: No such file");
+    assert_int_equal(base_open_read("~/absent", &file, &size, &error), SIFR_FAILED);
+    assert_message(&error, "~/absent: cannot open (~ is your home folder in a shell alone: write "
+                           "the folder out): No such file");
+    assert_string_equal(base_home_hint("~x/absent"), ""); /* a folder may be called so */
 }
 
 static void test_read_file(void **state) {

@@ -13,6 +13,12 @@ static void names_of_the_trainer(void **state) {
           "{\"sifr\": {\"output\": \"o\", \"mlflow\": true, " USUAL "}, \"tensorboard\": "
           "{\"enabled\": true, \"output_path\": \"logs/a\", \"job_name\": \"\"}}",
           0);
+    says("output_dir: o\nreport_to: [mlflow, tensorboard]\nlogging_dir: logs/a\n",
+         "logging_dir = \"logs/a\": tensorboard.output_path\n");
+    says("logging_dir: logs/a\noutput_dir: o\nreport_to: tensorboard\n",
+         "logging_dir = \"logs/a\": tensorboard.output_path\n");
+    says("output_dir: o\nreport_to: mlflow\nlogging_dir: logs/a\n",
+         "logging_dir = \"logs/a\": no effect here: report_to does not name tensorboard\n");
     for (int i = 0; i < 3; i++)
         makes((const char *const[]){"output_dir: o\nreport_to: none\n",
                                     "output_dir: o\nreport_to: []\n",
@@ -46,6 +52,9 @@ static void beside_a_deepspeed_config(void **state) {
           "{\"sifr\": {\"output\": \"o\", " USUAL "}, \"tensorboard\": {\"enabled\": true, "
           "\"output_path\": \"logs\"}}",
           0);
+    says("output_dir: o\ndeepspeed: {tensorboard: {enabled: true, output_path: logs}}\n"
+         "report_to: tensorboard\nlogging_dir: others\n",
+         "logging_dir = \"others\": no effect here: tensorboard.output_path is given\n");
 }
 
 #define AXOLOTL                                                                                    \

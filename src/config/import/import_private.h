@@ -157,6 +157,7 @@ sifr_status import_axolotl_turns(import_state *s);
 
 /* import_reports.c */
 import_special import_report_to; /* names of services, or one */
+import_special import_logging_dir;
 import_special import_use_tensorboard, import_mlflow_experiment, import_mlflow_uri,
     import_mlflow_artifacts;
 

@@ -62,6 +62,28 @@ sifr_status import_report_to(import_state *s, const char *key, json_t *value) {
     return SIFR_OK;
 }
 
+static bool asks_for_tensorboard(const import_state *s) {
+    const json_t *words = json_object_get(s->source, "report_to"), *word;
+    size_t i;
+    if (json_is_string(words)) return strcmp(json_string_value(words), "tensorboard") == 0;
+    json_array_foreach(words, i,
+                       word) if (json_is_string(word) &&
+                                 strcmp(json_string_value(word), "tensorboard") == 0) return true;
+    return false;
+}
+
+/* put_tensorboard takes it, before or after this; a DeepSpeed config's own folder stays. */
+sifr_status import_logging_dir(import_state *s, const char *key, json_t *value) {
+    const json_t *put = import_get(s, "tensorboard.output_path");
+    if (!asks_for_tensorboard(s))
+        import_say_idle(s, key, value, "report_to does not name tensorboard");
+    else if (put && !json_equal(put, value))
+        import_say_idle(s, key, value, "tensorboard.output_path is given");
+    else
+        import_say_kept(s, key, value, "tensorboard.output_path");
+    return SIFR_OK;
+}
+
 /* --- axolotl's keys --- */
 
 sifr_status import_use_tensorboard(import_state *s, const char *key, json_t *value) {

@@ -194,7 +194,8 @@ static sifr_status open_paths(const char *const *paths, size_t count, data_text_
         } else if (strpbrk(paths[i], "*?[")) {
             status = add_pattern(out, paths[i], error);
         } else {
-            status = base_fail(error, SIFR_FAILED, "%s: no such file or directory", paths[i]);
+            status = base_fail(error, SIFR_FAILED, "%s: no such file or directory%s", paths[i],
+                               base_home_hint(paths[i]));
         }
         if (status != SIFR_OK) goto fail;
     }
