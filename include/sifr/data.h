@@ -65,6 +65,7 @@ typedef struct sifr_data_figures {
     int64_t total_steps; /* of the run: max_steps, or by epochs; 0: of eval data */
     uint64_t hash;       /* of the contents as they are stored */
     int64_t targets;     /* numbers that a batch has for each token beside its label */
+    int64_t longest;     /* tokens of the longest labelled example; 0: the data are others */
 } sifr_data_figures;
 SIFR_API void sifr_data_get(const sifr_data *data, sifr_data_figures *out);
 

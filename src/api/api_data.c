@@ -195,7 +195,8 @@ void sifr_data_get(const sifr_data *data, sifr_data_figures *out) {
                                      .batch_size = data->config.train_batch_size,
                                      .total_steps = t->total_steps,
                                      .hash = data_set_hash(set),
-                                     .targets = data_set_columns(set)};
+                                     .targets = data_set_columns(set),
+                                     .longest = data_set_longest(set)};
     api_give_result(&known, sizeof known, out);
 }
 

@@ -129,6 +129,10 @@ int64_t data_set_tokens(const data_set *data) {
     return data->examples ? data_examples_tokens(data->examples) : data_stream_tokens(data->stream);
 }
 
+int64_t data_set_longest(const data_set *data) {
+    return data->examples ? data_examples_longest(data->examples) : 0;
+}
+
 int64_t data_set_documents(const data_set *data) {
     if (data->chat) return data_chat_count(data->chat)->rows;
     return data->examples ? data_examples_count(data->examples)

@@ -91,6 +91,7 @@ sifr_status data_set_begin_scores(const data_set *data, int64_t length, const ch
 
 int64_t data_set_tokens(const data_set *data);    /* separators included, padding not */
 int64_t data_set_documents(const data_set *data); /* or examples */
+int64_t data_set_longest(const data_set *data);   /* tokens of an example; 0: there are none */
 uint64_t data_set_hash(const data_set *data);     /* of the contents, not their location */
 
 /* How examples were read; NULL: the data are a stream. */

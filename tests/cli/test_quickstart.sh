@@ -47,7 +47,9 @@ start store model store text && runs store
 start pairs model pairs.jsonl preferences && runs pairs
 start labels model labels.csv labels && runs labels
 start encoder encoder labels.csv labels && runs encoder
+holds labels.json '"seq_length": 64'
 start tags encoder words.conll tags && runs tags
+holds tags.json '"seq_length": 64'
 start rows model chats.jsonl rows --ranks 2
 says 'sifr train --config rows.json --ranks 2'
 [ ! -s err ] || fail "standard error: $(cat err)"

@@ -65,7 +65,7 @@ typedef struct quickstart_choice {
     sifr_data_kind kind; /* what is learned */
     bool counted;        /* the data were read: */
     int64_t sequences;   /* of an epoch */
-    int64_t longest;     /* tokens of a row; 0: not known */
+    int64_t longest;     /* tokens of a row or example; 0: not known, or text */
     int64_t length, batch;
     double epochs;
     quickstart_note notes[QUICKSTART_NOTES];

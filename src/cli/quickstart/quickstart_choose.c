@@ -160,6 +160,7 @@ static sifr_status count_sequences(sifr_context *context, quickstart_choice *cho
     BASE_TRY(sifr_data_open(context, choice->config, NULL, &data, error));
     sifr_data_get(data, &figures);
     choice->sequences = figures.windows;
+    choice->longest = figures.longest;
     sifr_data_close(data);
     return SIFR_OK;
 }
@@ -172,7 +173,7 @@ static sifr_status count_data(sifr_context *context, const quickstart_answers *a
     if (!rows) {
         sifr_error reason = {0};
         sifr_status status = count_sequences(context, choice, &reason);
-        if (status == SIFR_OK) return status;
+        if (status == SIFR_OK) return shorten(answers, choice, error);
         bool of_ranks = status == SIFR_FAILED && choice->batch > STEP_SEQUENCES;
         return base_fail(
             error, status, "%s%s", reason.message,
