@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/system.h"
 #include "base/text.h"
 #include "cli/help.h"
@@ -168,11 +169,39 @@ static int refuse_option(const cli_usage *usage, const cli_option *options, size
         if (*c == '_') *c = '-';
     }
     const char *nearest = find_meant(name, names, known);
+    bool stands_alone =
+        usage->operands && (strstr(usage->operands, "DEST") || strstr(usage->operands, "OUT"));
+    if (!nearest && stands_alone && strcmp(name, "output") == 0)
+        return cli_fail_with(usage->name, SIFR_USAGE,
+                             "unknown option --output: give the path alone: sifr %s [OPTION]… %s",
+                             usage->name, usage->operands);
     if (nearest)
         return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %.*s: did you mean --%s?",
                              (int)strcspn(word, "="), word, nearest);
     return cli_fail_with(usage->name, SIFR_USAGE, "unknown option %s; see `sifr %s --help`", word,
                          usage->name);
+}
+
+static bool is_free(const cli_option *options, size_t count, const bool *seen, const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (options[i].kind != CLI_GROUP && strcmp(options[i].name, name) == 0) return !seen[i];
+    return false;
+}
+
+/* A word alone, where a command has options only; other commands take a model's folder so. */
+static int refuse_word(const cli_usage *usage, const cli_option *options, size_t count,
+                       const bool *seen, const char *word) {
+    const char *end = strrchr(word, '.'), *meant = NULL;
+    if (base_is_directory(word) && is_free(options, count, seen, "model")) meant = "model";
+    if (base_is_file(word) && end && strcmp(end, ".json") == 0 &&
+        is_free(options, count, seen, "config"))
+        meant = "config";
+    if (meant)
+        return cli_fail_with(usage->name, SIFR_USAGE,
+                             "`%s` belongs to no option: did you mean `--%s %s`?", word, meant,
+                             word);
+    return cli_fail_with(usage->name, SIFR_USAGE, "`%s` belongs to no option; see `sifr %s --help`",
+                         word, usage->name);
 }
 
 static int require(const cli_usage *usage, const cli_option *options, size_t count,
@@ -250,9 +279,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
             if (!list) continue;
         }
         if (!list) {
-            *exit_code = cli_fail_with(usage->name, SIFR_USAGE,
-                                       "`%s` belongs to no option; see `sifr %s --help`", optarg,
-                                       usage->name);
+            *exit_code = refuse_word(usage, options, option_count, seen, optarg);
             goto done;
         }
         if (!append(list, optarg, argc)) {
@@ -262,9 +289,7 @@ bool cli_parse(const cli_usage *usage, const cli_option *options, size_t option_
     }
     for (; optind < argc; optind++) { /* behind "--" */
         if (!operands || !append(operands, argv[optind], argc)) {
-            *exit_code = cli_fail_with(usage->name, SIFR_USAGE,
-                                       "`%s` belongs to no option; see `sifr %s --help`",
-                                       argv[optind], usage->name);
+            *exit_code = refuse_word(usage, options, option_count, seen, argv[optind]);
             goto done;
         }
     }

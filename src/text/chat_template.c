@@ -134,7 +134,8 @@ static sifr_status choose(const finder *f, bool tools, const json_t **out) {
         return base_fail(f->error, SIFR_USAGE,
                          "%s has no chat template (chat_template.jinja, or \"chat_template\" in "
                          "tokenizer_config.json): it is no chat model; put the template of its "
-                         "chat version there, or use `sifr generate` without --chat",
+                         "chat version there, give one with --chat-template, or use `sifr "
+                         "generate` without --chat",
                          f->folder);
     return base_fail(f->error, SIFR_USAGE,
                      "%s: none of its chat templates is called \"default\"; rename the one to use",

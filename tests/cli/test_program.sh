@@ -126,3 +126,15 @@ expect 2 env TORCHELASTIC_RUN_ID=none WORLD_SIZE=2 RANK=0 LOCAL_RANK=0 "$SIFR" t
     --model "$SOURCE/tests/golden/models/gpt2" --data "$SOURCE/README.md" --output ranks
 grep -q 'torchrun.*one of 2 ranks.*mpirun' err || fail "$(cat err)"
 [ ! -e ranks ] || fail "a refused run left its output"
+
+# What was meant by a word that belongs to no option, and by --output where a path stands alone.
+mkdir -p folder
+echo '{}' >ds.json
+expect 2 "$SIFR" generate folder
+grep -q '`folder` belongs to no option: did you mean `--model folder`?$' err || fail "$(cat err)"
+expect 2 "$SIFR" train ds.json
+grep -q '`ds.json` belongs to no option: did you mean `--config ds.json`?$' err || fail "$(cat err)"
+expect 2 "$SIFR" train --config ds.json ds.json
+grep -q 'belongs to no option; see `sifr train --help`$' err || fail "$(cat err)"
+expect 2 "$SIFR" import --config ds.json --output out.json
+grep -q 'unknown option --output: give the path alone: sifr import .OPTION.… .OUT.$' err || fail "$(cat err)"

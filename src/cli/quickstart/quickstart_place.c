@@ -112,7 +112,7 @@ sifr_status quickstart_check_output(const quickstart_answers *a, sifr_error *err
     BASE_TRY(quickstart_parent(a->output, "output", folder, error));
     if (!base_is_directory(folder) || access(folder, W_OK | X_OK) != 0)
         return base_fail(error, SIFR_USAGE,
-                         "--output %s: %s is no folder that can be written; give another path",
-                         a->output, folder);
+                         "--output %s: %s is no folder that can be written%s; give another path",
+                         a->output, folder, base_home_hint(a->output));
     return stat(a->output, &about) == 0 ? check_file(a, &about, error) : SIFR_OK;
 }
