@@ -5,6 +5,9 @@ train_llama 0 run 1
 serve server
 again() { rm -f server/mood run/spool.sent.json; }
 
+push 1 run/spool.jsonl --to $uri
+said '^sifr log push: run/spool.jsonl: a file; name the run.s output folder$'
+
 # --- a server that is wrong: said in one line that can be shown; then all is sent ---
 wrong() { # MOOD WORDS
     again

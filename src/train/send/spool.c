@@ -15,6 +15,8 @@ sifr_status train_spool_open(train_spool *spool, const char *run, sifr_error *er
     uint64_t size;
     *spool = (train_spool){.file = -1};
     BASE_TRY(base_path_join(path, run, TRAIN_SPOOL, error));
+    if (base_is_file(run))
+        return base_fail(error, SIFR_FAILED, "%.300s: a file; name the run's output folder", run);
     if (!base_is_file(path))
         return base_fail(error, SIFR_FAILED,
                          "%.300s: no " TRAIN_SPOOL "; a run with \"sifr\": {\"mlflow\": true} "
