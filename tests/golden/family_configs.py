@@ -113,6 +113,7 @@ def config(name, r):
             mscale=1.0, mscale_all_dim=1.0, original_max_position_embeddings=16,
             llama_4_scaling_beta=0.3)),
         "lfm2": lambda: lfm2(c, layers, r),
+        "qwen3_5_text": lambda: qwen3_5(own, layers, r),
         "gemma4_text": lambda: t.Gemma4TextConfig(**gemma4(own, mixed, r),
                                                   hidden_size_per_layer_input=0),
         "gemma4_text-shared": lambda: t.Gemma4TextConfig(**gemma4_shared(own, r)),
@@ -140,6 +141,20 @@ def lfm2(c, layers, r):
         **dict(c, pad_token_id=0, tie_word_embeddings=True), layer_types=kinds,
         conv_bias=r.random() < 0.5, conv_L_cache=r.choice([3, 4]),
         block_multiple_of=r.choice([1, 4, 8]), block_ffn_dim_multiplier=r.choice([0.8, 1.1]))
+
+
+def qwen3_5(own, layers, r):
+    """Every second layer has linear attention, or every second has not. Its results have few columns
+    and may be near 0, and a norm follows: its epsilon is what rounding depends on."""
+    first, keys = r.randrange(2), r.choice([1, 2])
+    kinds = [["linear_attention", "full_attention"][(i + first) % 2] for i in range(layers)]
+    return transformers.Qwen3_5TextConfig(
+        **dict(own, head_dim=8), layer_types=kinds, attention_bias=r.random() < 0.5,
+        linear_num_key_heads=keys, linear_num_value_heads=keys * r.choice([1, 2, 3]),
+        linear_key_head_dim=r.choice([6, 10]), linear_value_head_dim=r.choice([5, 7, 8]),
+        linear_conv_kernel_dim=r.choice([3, 4]), rms_norm_eps=0.2,
+        rope_parameters=dict(rope_type="default", rope_theta=700.0, partial_rotary_factor=0.5,
+                             mrope_section=[1, 1, 0], mrope_interleaved=True))
 
 
 def gemma4(own, mixed, r):
@@ -214,6 +229,10 @@ def tower(name, r):
                              rope_parameters=dict(turned, mrope_interleaved=True)),
             vision_config=dict(qwen, num_position_embeddings=4, deepstack_visual_indexes=[0]),
             tie_word_embeddings=True, **image, **video),
+        "qwen3_5": lambda: t.Qwen3_5Config(
+            text_config=qwen3_5(dict(text, hidden_size=width), text["num_hidden_layers"],
+                                r).to_dict(),
+            vision_config=dict(qwen, num_position_embeddings=4), **image, **video),
         "smolvlm": lambda: t.SmolVLMConfig(
             text_config=dict(text, model_type="llama", pad_token_id=3), vision_config=sees,
             scale_factor=1, **image),
