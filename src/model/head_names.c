@@ -17,7 +17,8 @@ static const struct {
     {"vocab_transform.", MODEL_HEAD},
     {"vocab_layer_norm.", MODEL_HEAD},
     {"vocab_projector.", MODEL_HEAD},
-    {"decoder.", MODEL_HEAD},
+    {"decoder.weight", MODEL_HEAD}, /* ModernBERT's; OPT's layers are in `decoder.` too */
+    {"decoder.bias", MODEL_HEAD},
     {"qa_outputs.", MODEL_HEAD},
     {"pooler.", MODEL_BEFORE_HEAD},
     {"pre_classifier.", MODEL_BEFORE_HEAD},

@@ -59,6 +59,18 @@ static sifr_status check_number(const model_weight *w, const formats_tensor *ten
                      tensor->name, (double)value, w->start);
 }
 
+enum { SHAPE_LENGTH = 96 };
+
+/* "8 x 4", or in words what has no sizes to name. */
+static const char *shape_text(int rank, const int64_t *shape, char text[SHAPE_LENGTH]) {
+    size_t used = 0;
+    if (rank == 0) return "that of a single number";
+    for (int i = 0; i < rank && used + 24 < SHAPE_LENGTH; i++)
+        used += (size_t)snprintf(text + used, SHAPE_LENGTH - used, "%s%lld", i ? " x " : "",
+                                 (long long)shape[i]);
+    return text;
+}
+
 static sifr_status check_tensor(const model_weight *w, const formats_tensor *tensor,
                                 sifr_error *error) {
     int64_t wanted[3];
@@ -66,15 +78,10 @@ static sifr_status check_tensor(const model_weight *w, const formats_tensor *ten
     bool fits = tensor->rank == rank;
     for (int i = 0; i < rank && fits; i++) fits = tensor->shape[i] == wanted[i];
     if (!fits) {
-        char shape[64] = "";
-        size_t used = 0;
-        for (int i = 0; i < tensor->rank && used + 24 < sizeof shape; i++) {
-            used += (size_t)snprintf(shape + used, sizeof shape - used, "%s%lld", i ? " x " : "",
-                                     (long long)tensor->shape[i]);
-        }
-        return base_fail(error, SIFR_FAILED,
-                         "tensor %s: its shape is %s, but config.json needs %lld x %lld",
-                         tensor->name, shape, (long long)w->rows, (long long)w->columns);
+        char has[SHAPE_LENGTH], needs[SHAPE_LENGTH];
+        return base_fail(error, SIFR_FAILED, "tensor %s: its shape is %s, but config.json needs %s",
+                         tensor->name, shape_text(tensor->rank, tensor->shape, has),
+                         shape_text(rank, wanted, needs));
     }
     if (formats_value_type(tensor) > BASE_FP16) {
         return base_fail(error, SIFR_FAILED,
