@@ -66,6 +66,21 @@ static sifr_status read_multimodal(const model_reader *r, model_config *out) {
     return status;
 }
 
+/* As the file has them: the text model's keys under its own model_type, or the tower's. */
+static sifr_status check_types(const model_reader *r, const model_config *c) {
+    char name[BASE_PATH_LENGTH + 16], type[64];
+    const json_t *text = model_member(r->json, "text_config");
+    const char *own = json_string_value(json_object_get(text, "model_type"));
+    BASE_TRY(model_check_types(r, c->model_type));
+    if (!r->architecture->multimodal || !text) return SIFR_OK;
+    snprintf(name, sizeof name, "%s: text_config", r->name);
+    snprintf(type, sizeof type, "%.50s_text", c->model_type);
+    model_reader inner = *r;
+    inner.json = text;
+    inner.name = name;
+    return model_check_types(&inner, own ? own : type);
+}
+
 static sifr_status read_config(model_reader *r, model_config *out) {
     const char *type;
     if (!json_is_object(r->json)) {
@@ -77,7 +92,8 @@ static sifr_status read_config(model_reader *r, model_config *out) {
     BASE_TRY(model_read_task(r, out));
     BASE_TRY(check_quantization(r));
     strcpy(out->model_type, type);
-    return r->architecture->multimodal ? read_multimodal(r, out) : read_model(r, out);
+    BASE_TRY(r->architecture->multimodal ? read_multimodal(r, out) : read_model(r, out));
+    return check_types(r, out);
 }
 
 static void switch_dropout_off(model_config *out) {

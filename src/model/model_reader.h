@@ -95,4 +95,8 @@ sifr_status model_read_labels(const model_reader *r, model_config *out) SIFR_MUS
 sifr_status model_check_keys(const model_reader *r) SIFR_MUST_CHECK;
 sifr_status model_check_scales(const model_reader *r, const model_config *c) SIFR_MUST_CHECK;
 
+/* Refuses values of types that transformers' class of a model_type refuses, whether they are used
+ * here or not; nothing of a type that is not known. After all else, whose messages say more. */
+sifr_status model_check_types(const model_reader *r, const char *model_type) SIFR_MUST_CHECK;
+
 #endif

@@ -206,6 +206,23 @@ static const struct {
      "supported rope types of nanochat"},
     {"nemotron", "\"norm_eps\": \"1e-5\"", "norm_eps"},
     {"vaultgemma", "\"attn_logit_softcapping\": -1", "\"attn_logit_softcapping\" is -1"},
+    {"llama", "\"hidden_size\": null",
+     "\"hidden_size\" must be a whole number, not null: transformers' class takes nothing else"},
+    {"mistral", "\"use_cache\": \"yes\"", "\"use_cache\" must be true or false, not \"yes\":"},
+    {"qwen3", "\"head_dim\": null", "\"head_dim\" must be a whole number, not null"},
+    {"llama", "\"chunk_size_feed_forward\": []", "must be a whole number, not []"},
+    {"gpt2", "\"summary_type\": 1", "\"summary_type\" must be a string, not 1"},
+    {"cohere", "\"logit_scale\": null", "\"logit_scale\" must be a number, not null"},
+    {"seed_oss", "\"num_key_value_heads\": true", "\"num_key_value_heads\" must be a whole number"},
+    {"lfm2", "\"block_ffn_dim_multiplier\": null",
+     "\"block_ffn_dim_multiplier\" must be a number, not null"},
+    {"qwen3_5_text", "\"full_attention_interval\": null",
+     "\"full_attention_interval\" must be a value, not null"},
+    {"gemma", "\"rope_theta\": null", "\"rope_theta\" must be a value, not null"},
+    {"qwen3_vl", "\"text_config\": {\"use_cache\": 1}",
+     "config.json: text_config: \"use_cache\" must be true or false, not 1"},
+    {"qwen2_5_vl", "\"text_config\": {\"model_type\": \"qwen2_5_vl_text\", \"rms_norm_eps\": null}",
+     "config.json: text_config: \"rms_norm_eps\" must be a number, not null"},
 };
 
 static void refused(void **state) {
@@ -216,6 +233,24 @@ static void refused(void **state) {
         assert_message(&error, refusals[i].part);
         assert_int_equal(strncmp(error.message, "config.json: ", 13), 0);
     }
+}
+
+/* Of each decoder there is a row of types. */
+static void typed(void **state) {
+    (void)state;
+    char list[1024];
+    int count = 0;
+    model_architecture_list(list, sizeof list);
+    for (char *save, *type = strtok_r(list, ", ", &save); type;
+         type = strtok_r(NULL, ", ", &save)) {
+        const model_architecture *architecture = model_architecture_find(type);
+        assert_non_null(architecture);
+        if (architecture->encoder || architecture->multimodal) continue;
+        assert_int_equal(parse_with(type, "\"use_cache\": 5"), SIFR_USAGE);
+        assert_message(&error, "\"use_cache\" must be true or false");
+        count++;
+    }
+    assert_true(count >= 43);
 }
 
 /* Which layers have a window, and which rotary positions. */
@@ -276,6 +311,32 @@ static void layers(void **state) {
                 fail_msg("%s: %s: layer %d: %d", cases[i].type, members, k, config.layers[k]);
         }
     }
+}
+
+/* What null means where it is not what an absent key means. */
+static void nulls(void **state) {
+    (void)state;
+    static const struct {
+        const char *type, *members;
+        int64_t head_dim, kv_heads;
+    } cases[] = {{"seed_oss", "", 128, 8},
+                 {"seed_oss",
+                  "\"head_dim\": null, \"num_key_value_heads\": null, \"hidden_size\": 5120", 64,
+                  80},
+                 {"falcon", "", 64, 1},
+                 {"falcon", "\"multi_query\": null", 64, 71},
+                 {"qwen2", "\"num_key_value_heads\": null", 128, 32}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (parse_with(cases[i].type, cases[i].members) != SIFR_OK) fail_msg("%s", error.message);
+        assert_int_equal(config.head_dim, cases[i].head_dim);
+        assert_int_equal(config.num_key_value_heads, cases[i].kv_heads);
+    }
+    assert_int_equal(parse_with("falcon", "\"parallel_attn\": null"), SIFR_OK);
+    assert_false(config.parallel_residual);
+    assert_int_equal(parse_with("glm4", "\"partial_rotary_factor\": null"), SIFR_OK);
+    assert_true(config.rope.rotary_dim == config.head_dim);
+    /* Whole numbers and others are one type. */
+    assert_int_equal(parse_with("llama", "\"hidden_size\": 4096.0, \"rms_norm_eps\": 1"), SIFR_OK);
 }
 
 static void gemma(void **state) {
@@ -342,7 +403,6 @@ static void lfm2(void **state) {
         {"\"block_ff_dim\": 6656, \"intermediate_size\": 7", 4608},
         {"\"block_ff_dim\": 6656, \"block_auto_adjust_ff_dim\": false", 6656},
         {"\"block_ff_dim\": 100, \"block_multiple_of\": 10, \"block_ffn_dim_multiplier\": 1.3", 90},
-        {"\"block_ff_dim\": 100, \"block_ffn_dim_multiplier\": null", 66},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         if (parse_with("lfm2", cases[i].members) != SIFR_OK) fail_msg("%s", error.message);
@@ -356,9 +416,9 @@ static void lfm2(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(defaults), cmocka_unit_test(refused),
-                                       cmocka_unit_test(layers),   cmocka_unit_test(gemma),
-                                       cmocka_unit_test(gemma2),   cmocka_unit_test(gemma3),
-                                       cmocka_unit_test(lfm2)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults), cmocka_unit_test(refused), cmocka_unit_test(typed),
+        cmocka_unit_test(layers),   cmocka_unit_test(nulls),   cmocka_unit_test(gemma),
+        cmocka_unit_test(gemma2),   cmocka_unit_test(gemma3),  cmocka_unit_test(lfm2)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,7 @@ static sifr_status read_heads(const model_reader *r, model_config *out) {
     if (!fallback || null) fallback = out->num_attention_heads;
     BASE_TRY(model_read_int(r, "num_key_value_heads", NULL, fallback, 1, MODEL_LIMIT_HEADS,
                             &out->num_key_value_heads));
+    if (json_is_null(json_object_get(r->json, "head_dim"))) out->head_dim = 0;
     bool natural = !out->head_dim && !model_member(r->json, "head_dim");
     if (natural && out->hidden_size % out->num_attention_heads) {
         return base_fail(r->error, SIFR_USAGE,
@@ -78,6 +79,12 @@ sifr_status decoder_read_keys(const model_reader *r, model_config *out) {
 sifr_status decoder_read(const model_reader *r, model_config *out) {
     BASE_TRY(decoder_read_keys(r, out));
     return model_read_rope(r, out);
+}
+
+sifr_status decoder_read_rotary_part(const model_reader *r, double fallback, model_config *out) {
+    static const char key[] = "partial_rotary_factor";
+    if (json_is_null(json_object_get(r->json, key))) fallback = 1;
+    return model_read_double(r, key, fallback, 1e-6, 1, false, &out->rotary_part);
 }
 
 sifr_status decoder_read_gate(const model_reader *r, model_config *out) {

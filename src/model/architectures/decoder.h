@@ -25,6 +25,9 @@ sifr_status decoder_check_heads(const model_reader *r, const model_config *c) SI
 /* All but rotary positions. */
 sifr_status decoder_read_keys(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 
+/* "partial_rotary_factor": null is the whole head. */
+sifr_status decoder_read_rotary_part(const model_reader *r, double fallback,
+                                     model_config *out) SIFR_MUST_CHECK;
 /* "hidden_act" of a gated MLP; absent: silu. */
 sifr_status decoder_read_gate(const model_reader *r, model_config *out) SIFR_MUST_CHECK;
 /* The same of an MLP without a gate, which may also have relu and its square. */

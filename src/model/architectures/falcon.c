@@ -27,13 +27,18 @@ static sifr_status read_sizes(const model_reader *r, model_config *out) {
                           &out->intermediate_size);
 }
 
+/* On unless it is false or null, which the class takes for false. */
+static sifr_status read_switch(const model_reader *r, const char *key, bool *out) {
+    return model_read_bool(r, key, !json_object_get(r->json, key), out);
+}
+
 /* new_decoder_architecture counts before multi_query, and goes with parallel_attn alone. */
 static sifr_status read_form(const model_reader *r, model_config *out) {
     bool grouped, single;
     int64_t norms, heads = out->num_attention_heads;
     BASE_TRY(model_read_bool(r, "new_decoder_architecture", false, &grouped));
-    BASE_TRY(model_read_bool(r, "multi_query", true, &single));
-    BASE_TRY(model_read_bool(r, "parallel_attn", true, &out->parallel_residual));
+    BASE_TRY(read_switch(r, "multi_query", &single));
+    BASE_TRY(read_switch(r, "parallel_attn", &out->parallel_residual));
     BASE_TRY(model_read_int(r, "num_kv_heads", NULL, heads, 1, MODEL_LIMIT_HEADS,
                             &out->num_key_value_heads));
     BASE_TRY(model_read_int(r, "num_ln_in_parallel_attn", NULL, grouped ? 2 : 1, 1, 2, &norms));

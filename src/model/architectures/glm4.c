@@ -11,7 +11,7 @@ static sifr_status read_glm(const model_reader *r, model_config *out) {
     out->norm_eps = 1.5625e-7;
     out->rope.theta = 10000, out->rope.interleaved = true;
     out->pad_token_id = 151329;
-    BASE_TRY(model_read_double(r, "partial_rotary_factor", 0.5, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read_rotary_part(r, 0.5, out));
     BASE_TRY(decoder_read(r, out));
     for (int i = 0; i < 3 && !model_member(r->json, "eos_token_id"); i++)
         out->eos_token_ids[i] = ends[i], out->eos_count = i + 1;

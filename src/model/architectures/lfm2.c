@@ -17,12 +17,8 @@ static sifr_status read_inner(const model_reader *r, model_config *out) {
     BASE_TRY(model_read_int(r, "block_multiple_of", NULL, 256, 1, MODEL_LIMIT_INNER, &multiple));
     BASE_TRY(model_read_double(r, "block_ffn_dim_multiplier", 1, 0, 1e3, false, &factor));
     if (adjusts) {
-        size = 2 * size / 3;
-        bool null = json_is_null(json_object_get(r->json, "block_ffn_dim_multiplier"));
-        if (!null) {
-            size = (int64_t)(factor * (double)size);
-            size = (size + multiple - 1) / multiple * multiple;
-        }
+        size = (int64_t)(factor * (double)(2 * size / 3));
+        size = (size + multiple - 1) / multiple * multiple;
     }
     out->intermediate_size = size;
     if (size >= 1 && size <= MODEL_LIMIT_INNER) return SIFR_OK;

@@ -11,7 +11,7 @@ static sifr_status read_nemotron(const model_reader *r, model_config *out) {
     out->norm = MODEL_LAYER_NORM_PLUS_ONE, out->norm_eps = 1e-5, out->rope.theta = 10000;
     out->initializer_range = 0.0134;
     out->bos_token_id = 2, out->eos_token_ids[0] = 3, out->eos_count = 1;
-    BASE_TRY(model_read_double(r, "partial_rotary_factor", 0.5, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read_rotary_part(r, 0.5, out));
     BASE_TRY(decoder_read(r, out));
     BASE_TRY(model_read_double(r, "norm_eps", 1e-5, 1e-30, 1, false, &out->norm_eps));
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));

@@ -17,7 +17,7 @@ static sifr_status read_phi(const model_reader *r, model_config *out) {
     out->norm = MODEL_LAYER_NORM, out->norm_eps = 1e-5, out->rope.theta = 10000;
     out->bos_token_id = 1, out->eos_token_ids[0] = 2, out->eos_count = 1;
     out->attention_bias = out->output_bias = out->mlp_bias = true;
-    BASE_TRY(model_read_double(r, "partial_rotary_factor", 0.5, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read_rotary_part(r, 0.5, out));
     BASE_TRY(decoder_read(r, out));
     BASE_TRY(decoder_read_layer_eps(r, out));
     BASE_TRY(model_read_bool(r, "qk_layernorm", false, &out->head_norms));

@@ -67,8 +67,7 @@ static sifr_status read_qwen3_5(const model_reader *r, model_config *out) {
     out->max_position_embeddings = 32768;
     out->norm = MODEL_RMS_NORM_PLUS_ONE;
     out->norm_eps = 1e-6, out->rope.theta = 10000;
-    BASE_TRY(
-        model_read_double(r, "partial_rotary_factor", 0.25, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read_rotary_part(r, 0.25, out));
     BASE_TRY(decoder_read(r, out));
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
     out->output_bias = out->attention_bias;

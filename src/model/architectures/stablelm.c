@@ -12,8 +12,7 @@ static sifr_status read_stablelm(const model_reader *r, model_config *out) {
     out->max_position_embeddings = 4096;
     out->norm = MODEL_LAYER_NORM, out->norm_eps = 1e-5, out->rope.theta = 10000;
     out->bos_token_id = out->eos_token_ids[0] = 0, out->eos_count = 1;
-    BASE_TRY(
-        model_read_double(r, "partial_rotary_factor", 0.25, 1e-6, 1, false, &out->rotary_part));
+    BASE_TRY(decoder_read_rotary_part(r, 0.25, out));
     BASE_TRY(decoder_read(r, out));
     BASE_TRY(decoder_check_width(r, out));
     BASE_TRY(decoder_read_layer_eps(r, out));
