@@ -10,6 +10,7 @@
 #include "model/released.h"
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
+#include "train/objective/objectives.h"
 #include "train/prepare/run_settings.h"
 
 /* "recompute unit", ", tile_tokens 4096" ...; empty if the setting has no effect. */
@@ -256,15 +257,36 @@ static sifr_status try_codes(api_plan_report *r, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* A rank's sequences of a step, however they are cut; more where an axis is to be chosen. */
+static sifr_status check_share(const api_plan_report *r, bool last, sifr_error *error) {
+    const plan_search *s = &r->search;
+    const sifr_settings *step = &r->asked.step;
+    bool open = s->any_stages || s->any_tensors || s->any_contexts;
+    if (open && !last) return SIFR_OK;
+    return train_objective_check_sequences(
+        &r->config, step->micro_batch_size * step->gradient_accumulation_steps, error);
+}
+
+/* The config's own step, which no run takes where it cuts a pair. */
+static sifr_status try_given(api_plan_report *r, sifr_error *error) {
+    BASE_TRY(plan_try(&r->fitted, &r->asked, &r->given, error));
+    if (train_objective_check_sequences(&r->config, r->asked.step.micro_batch_size, NULL) !=
+        SIFR_OK)
+        r->given.possible = r->given.fits = false;
+    return SIFR_OK;
+}
+
 sifr_status api_plan_fit(api_plan_report *r, sifr_error *error) {
     plan_search *search = &r->fitted;
     *search = r->search;
-    BASE_TRY(plan_try(search, &r->asked, &r->given, error));
+    BASE_TRY(check_share(r, false, error));
+    BASE_TRY(try_given(r, error));
     search->most_work = PLAN_FIT_WORK;
     search->any_order = true; /* of each setting the order that a run chooses of it */
     search->tried = 0;
     BASE_TRY(plan_fit(search, &r->asked, &r->best, error));
     search->most_work = 0; /* the largest length, if nothing fits, has a bound of its own */
+    if (!r->best.possible) BASE_TRY(check_share(r, true, error));
     if (!r->best.fits) return refuse(r, &r->best, search, error);
     BASE_TRY(try_codes(r, error));
     BASE_TRY(adopt(&r->config, &r->best.settings, r->config.world_size, error));

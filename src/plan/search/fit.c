@@ -171,6 +171,7 @@ static sifr_status try_all(plan_search *search, const plan_settings *from, const
                            fit_list *list, sifr_error *error) {
     fit_combination c = fit_begin_combinations(search, from);
     size_t first = list->count;
+    if (sizes->count == 0) return SIFR_OK; /* no whole pairs */
     do BASE_TRY(begin_combination(search, &c, from, sizes, list, error));
     while (fit_next_combination(&c));
     for (size_t size = sizes->count - 1; size-- > 0;)
@@ -326,7 +327,8 @@ sifr_status plan_fit(plan_search *search, const plan_settings *from, plan_outcom
     search->most_work = most;
     if (status == SIFR_OK) status = find_nearest(search, &list, error);
     search->overlap_by_stage |= open;
-    if (status == SIFR_OK) *best = *choose(list.all, list.count);
+    *best = (plan_outcome){.settings = *from, .total_bytes = INT64_MAX};
+    if (status == SIFR_OK && list.count > 0) *best = *choose(list.all, list.count);
     for (size_t m = 0; sizes && m < meshes.count; m++) free(sizes[m].size);
     free(sizes);
     free(meshes.all);

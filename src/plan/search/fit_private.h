@@ -21,7 +21,8 @@ bool fit_next_combination(fit_combination *combination);
 bool fit_combine(const plan_search *search, const fit_combination *combination,
                  const plan_settings *from, plan_settings *out);
 
-/* All micro batch sizes that divide a rank's share of the global batch, ascending. Free `size`. */
+/* All micro batch sizes that divide a rank's share of the global batch, ascending; none where pairs
+ * of sequences are compared and the share is odd. Free `size`. */
 typedef struct fit_sizes {
     int64_t share; /* sequences of a rank in a step */
     int64_t *size;

@@ -40,6 +40,16 @@ sifr_status train_objective_choose(const sifr_config *config, model_objective *o
     return asked ? asked->choose(config, out, error) : SIFR_OK;
 }
 
+sifr_status train_objective_check_sequences(const sifr_config *config, int64_t sequences,
+                                            sifr_error *error) {
+    const train_objective *asked = train_objective_asked(config);
+    if (!asked || !asked->pairs || sequences % 2 == 0) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
+                     "has two, the chosen answer and the rejected one; give an even number",
+                     (long long)sequences);
+}
+
 bool train_objective_undropped(const sifr_config *config) {
     const train_objective *asked = train_objective_asked(config);
     return asked && asked->undropped && asked->undropped(config);

@@ -89,6 +89,10 @@ const train_objective *train_objective_for(model_task task);
 sifr_status train_objective_choose(const sifr_config *config, model_objective *out,
                                    sifr_error *error) SIFR_MUST_CHECK;
 
+/* SIFR_USAGE where it compares pairs and a micro batch of so many sequences is not whole pairs. */
+sifr_status train_objective_check_sequences(const sifr_config *config, int64_t sequences,
+                                            sifr_error *error) SIFR_MUST_CHECK;
+
 /* Whether the config has dropout off for its objective. */
 bool train_objective_undropped(const sifr_config *config);
 

@@ -57,11 +57,7 @@ static sifr_status check(const sifr_config *config, sifr_error *error) {
         return base_fail(error, SIFR_USAGE,
                          "preference: orpo has no reference; leave it out, or take sigmoid, hinge "
                          "or ipo");
-    if (config->step.micro_batch_size % 2 == 0) return SIFR_OK;
-    return base_fail(error, SIFR_USAGE,
-                     "train_micro_batch_size_per_gpu %lld: it counts sequences, and a preference "
-                     "has two, the chosen answer and the rejected one; give an even number",
-                     (long long)config->step.micro_batch_size);
+    return train_objective_check_sequences(config, config->step.micro_batch_size, error);
 }
 
 static sifr_status choose(const sifr_config *config, model_objective *out, sifr_error *error) {

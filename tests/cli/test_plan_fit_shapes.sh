@@ -1,0 +1,37 @@
+# `sifr plan --fit` where a config's batch, axis or key leaves only some sizes and stages: it looks
+# among those, and refuses with the reason where there are none.
+# label: short
+. "$SOURCE/tests/support/expect.sh"
+machine=$SOURCE/examples/eight_cores.json
+plan() { # CODE RANKS CONFIG OPTION…
+    echo "$3" >ds.json
+    expect "$1" "$SIFR" plan --config ds.json --model folder --machine "$machine" --threads 1 \
+        --world-size "$2" --host-memory 4GiB "${@:4}"
+}
+says() { grep -qE -- "$1" out || { cat out >&2; fail "not printed: $1"; }; }
+complains() { grep -qF -- "$1" err || { cat err >&2; fail "no message: $1"; }; }
+mkdir folder
+echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 400, "hidden_size": 64,
+ "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 8}' >folder/config.json
+
+# Preferences: a rank has whole pairs.
+pairs() { # GLOBAL MICRO MORE
+    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2$3"',
+     "sifr": {"seq_length": 32, "preference": {"loss_type": "sigmoid"}}}'
+}
+even='it counts sequences, and a preference has two, the chosen answer and the rejected one; give an even number'
+plan 2 1 "$(pairs 1 '"auto"')" --fit
+complains "train_micro_batch_size_per_gpu 1: $even"
+plan 2 1 "$(pairs 3 '"auto"')" --fit
+complains "train_micro_batch_size_per_gpu 3: $even"
+plan 2 4 "$(pairs 4 '"auto"')" --fit
+complains "train_micro_batch_size_per_gpu 1: $even"
+plan 0 2 "$(pairs 4 1)" --fit --output fit.json
+says '^chosen .* micro batch 2,'
+says 'cannot be planned'
+plan 0 2 "$(pairs 4 2)"
+# Where an axis may be chosen, ranks that share sequences have more of them.
+plan 0 4 "$(pairs 4 '"auto"' ', "tensor_parallel": {"size": "auto"}')" --fit --output fit.json
+says '^chosen .* tensor ranks [24], .*micro batch [24],'
+plan 2 3 "$(pairs 3 '"auto"' ', "pipeline": {"stages": "auto"}')" --fit
+complains "$even"
