@@ -14,7 +14,7 @@ mkdir folder
 echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": 400, "hidden_size": 64,
  "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 8}' >folder/config.json
 
-# Preferences: a rank has whole pairs.
+# Preferences: a rank has whole pairs, with --fit and without.
 pairs() { # GLOBAL MICRO MORE
     echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2$3"',
      "sifr": {"seq_length": 32, "preference": {"loss_type": "sigmoid"}}}'
@@ -25,6 +25,8 @@ complains "train_micro_batch_size_per_gpu 1: $even"
 plan 2 1 "$(pairs 3 '"auto"')" --fit
 complains "train_micro_batch_size_per_gpu 3: $even"
 plan 2 4 "$(pairs 4 '"auto"')" --fit
+complains "train_micro_batch_size_per_gpu 1: $even"
+plan 2 4 "$(pairs 4 1)"
 complains "train_micro_batch_size_per_gpu 1: $even"
 plan 0 2 "$(pairs 4 1)" --fit --output fit.json
 says '^chosen .* micro batch 2,'

@@ -15,6 +15,7 @@
 #include "plan/pass/passes.h"
 #include "plan/queries.h"
 #include "plan/search/memo.h"
+#include "train/objective/objectives.h"
 #include "train/prepare/run_settings.h"
 #include "train/prepare/run_task.h"
 
@@ -263,6 +264,9 @@ sifr_status api_plan_make(api_plan_report *r, sifr_error *error) {
     BASE_TRY(train_read_model_config(&r->config, &r->lora, &r->model_config, error));
     BASE_TRY(model_from_config(&r->model_config, &r->model, error));
     BASE_TRY(train_freeze(&r->config, r->model, r->log, error));
+    if (!r->options.fit) /* which chooses another size */
+        BASE_TRY(
+            train_objective_check_sequences(&r->config, r->config.step.micro_batch_size, error));
     BASE_TRY(train_sequence_length(&r->config, &r->model_config, r->log, &r->length, error));
     return open_plan(r, error);
 }
