@@ -37,3 +37,15 @@ plan 0 4 "$(pairs 4 '"auto"' ', "tensor_parallel": {"size": "auto"}')" --fit --o
 says '^chosen .* tensor ranks [24], .*micro batch [24],'
 plan 2 3 "$(pairs 3 '"auto"' ', "pipeline": {"stages": "auto"}')" --fit
 complains "$even"
+
+# Sizes that the shape refuses: a micro batch of one sequence is none of those that can be had.
+tensors() { # GLOBAL MICRO MORE
+    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2$3"', "tensor_parallel": {"size": 3},
+     "sifr": {"seq_length": 32}}'
+}
+plan 0 3 "$(tensors 3 3)" --fit --output fit.json
+says '^chosen .*tensor ranks 3, micro batch 3, accumulation 1'
+plan 0 6 "$(tensors 6 '"auto"' ', "pipeline": {"stages": 2}')" --fit --output fit.json
+says '^chosen .*pipeline stages 2, tensor ranks 3, micro batch [36],'
+plan 2 3 "$(tensors 1 1)" --fit
+complains 'a sum of 32 x 64 values is not divided among 3 ranks; give a sequence length or a micro batch that is a multiple of the ranks'

@@ -106,27 +106,30 @@ static bool is_enough(const fit_sizes *sizes, const plan_outcome *without) {
            without->settings.step.micro_batch_size == sizes->size[sizes->count - 1];
 }
 
-/* Plans one micro batch of the smallest size, which needs no more memory than any other.
- * Schedule interleaved has one for each stage at least. */
-static sifr_status find_least(plan_search *search, const plan_settings *settings, fit_entry *out,
-                              sifr_error *error) {
+/* Plans one micro batch of the smallest size that can be planned, which needs no more memory than
+ * any other. Schedule interleaved has one for each stage at least. */
+static sifr_status find_least(plan_search *search, const plan_settings *settings,
+                              const fit_sizes *sizes, fit_entry *out, sifr_error *error) {
     plan_settings least = *settings;
-    plan_outcome size;
-    least.step.micro_batch_size = fit_least_sequences(search, settings);
+    plan_outcome size = {.total_bytes = INT64_MAX};
+    int64_t first = fit_least_sequences(search, settings);
     least.step.gradient_accumulation_steps = 1;
     if (settings->step.pipeline.schedule == SIFR_SCHEDULE_INTERLEAVED)
         least.step.gradient_accumulation_steps = plan_mesh_ranks(&settings->mesh, PLAN_STAGES);
-    BASE_TRY(plan_try_all_sizes(search, &least, &size, error));
+    for (size_t i = 0; i < sizes->count && !size.possible; i++) {
+        least.step.micro_batch_size = sizes->size[i];
+        if (sizes->size[i] >= first) BASE_TRY(plan_try_all_sizes(search, &least, &size, error));
+    }
     *out = (fit_entry){.least_bytes = size.total_bytes, .may_fit = size.fits, .planned = true};
     return SIFR_OK;
 }
 
 /* Plans only if the states alone fit. */
-static sifr_status begin_entry(plan_search *search, const plan_settings *settings, fit_entry *out,
-                               sifr_error *error) {
+static sifr_status begin_entry(plan_search *search, const plan_settings *settings,
+                               const fit_sizes *sizes, fit_entry *out, sifr_error *error) {
     *out = (fit_entry){.least_bytes = fit_state_bytes(search, settings)};
     if (out->least_bytes > search->room_bytes) return SIFR_OK;
-    return find_least(search, settings, out, error);
+    return find_least(search, settings, sizes, out, error);
 }
 
 /* One micro batch of a combination of which none has fit yet. */
@@ -158,7 +161,7 @@ static sifr_status begin_combination(plan_search *search, const fit_combination 
     *entry = same ? entry[-(ptrdiff_t)same] : (fit_entry){.least_bytes = INT64_MAX};
     entry->tried = false; /* both orders share the bound */
     list->count++;
-    if (!same && wanted) BASE_TRY(begin_entry(search, &settings, entry, error));
+    if (!same && wanted) BASE_TRY(begin_entry(search, &settings, sizes, entry, error));
     entry->sizes = sizes;
     entry->open = wanted && entry->may_fit;
     entry->tried = entry->open;
@@ -217,7 +220,8 @@ static sifr_status find_nearest(plan_search *search, fit_list *list, sifr_error 
         if (next == list->count) return SIFR_OK;
         if (!list->entries[next].planned) {
             const fit_sizes *sizes = list->entries[next].sizes;
-            BASE_TRY(find_least(search, &list->all[next].settings, &list->entries[next], error));
+            BASE_TRY(
+                find_least(search, &list->all[next].settings, sizes, &list->entries[next], error));
             list->entries[next].sizes = sizes;
             continue;
         }

@@ -149,7 +149,7 @@ static sifr_status add_candidate(stage_search *run, const plan_settings *setting
     return SIFR_OK;
 }
 
-/* The combinations of a number of stages of which one micro batch of one sequence fits. */
+/* The combinations of a number of stages of which one micro batch of the smallest size fits. */
 typedef struct stage_settings {
     plan_settings *all;
     size_t count, capacity;
@@ -162,20 +162,23 @@ static sifr_status may_fit(stage_search *run, const plan_settings *settings,
     *out = fit_state_bytes(run->search, settings) <= run->search->room_bytes;
     if (!*out) return SIFR_OK;
     least.pipeline = *cut;
-    least.step.micro_batch_size = fit_least_sequences(run->search, settings);
     least.step.gradient_accumulation_steps = cut->chunks > 1 ? cut->stages : 1;
     BASE_TRY(plan_try_size(run->search, &least, &size, error));
     *out = size.fits;
     return SIFR_OK;
 }
 
-static sifr_status find_settings(stage_search *run, const plan_settings *from, bool overlaps,
-                                 stage_settings *out, sifr_error *error) {
+static sifr_status find_settings(stage_search *run, const plan_settings *from,
+                                 const fit_sizes *sizes, bool overlaps, stage_settings *out,
+                                 sifr_error *error) {
     plan_settings one = *from;
     plan_pipeline cut;
-    bool fits;
-    one.step.micro_batch_size = fit_least_sequences(run->search, from);
-    BASE_TRY(find_cut(run, &one, &cut, &fits, error));
+    bool fits = false;
+    int64_t first = fit_least_sequences(run->search, from);
+    for (size_t i = 0; i < sizes->count && !fits; i++) {
+        one.step.micro_batch_size = sizes->size[i];
+        if (sizes->size[i] >= first) BASE_TRY(find_cut(run, &one, &cut, &fits, error));
+    }
     for (int i = 0; i < 1 + overlaps && fits; i++) {
         if (overlaps) one.step.zero.overlap_comm = i == 0;
         fit_combination c = fit_begin_combinations(run->search, &one);
@@ -234,7 +237,7 @@ static sifr_status add_stages(stage_search *run, int32_t stages, bool overlaps, 
     if (status != SIFR_OK) return SIFR_OK; /* shard_size does not divide the ranks of a stage */
     plan_mesh_place_hosts(&from.mesh, run->search->machine->ranks_per_host);
     status = fit_find_sizes(run->search, share / before * stages, &sizes, error);
-    if (status == SIFR_OK) status = find_settings(run, &from, overlaps, &of, error);
+    if (status == SIFR_OK) status = find_settings(run, &from, &sizes, overlaps, &of, error);
     for (size_t i = 0; i < sizes.count && of.count > 0 && status == SIFR_OK; i++)
         status = add_size(run, &of, &sizes, i, error);
     free(of.all);
