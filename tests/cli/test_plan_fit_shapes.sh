@@ -49,3 +49,29 @@ plan 0 6 "$(tensors 6 '"auto"' ', "pipeline": {"stages": 2}')" --fit --output fi
 says '^chosen .*pipeline stages 2, tensor ranks 3, micro batch [36],'
 plan 2 3 "$(tensors 1 1)" --fit
 complains 'a sum of 32 x 64 values is not divided among 3 ranks; give a sequence length or a micro batch that is a multiple of the ranks'
+
+# A schedule with a micro batch for each stage, which the batch in one piece has not.
+turns='"pipeline": {"stages": 2, "schedule": "interleaved"}, "sifr": {"seq_length": 32}}'
+plan 0 2 '{"train_batch_size": 8, "train_micro_batch_size_per_gpu": "auto", '"$turns" --fit --output fit.json
+says '^chosen .*pipeline stages 2, micro batch [124], accumulation [248],'
+says 'cannot be planned'
+plan 2 2 '{"train_batch_size": 1, "train_micro_batch_size_per_gpu": "auto", '"$turns" --fit
+complains 'gradient_accumulation_steps'
+
+# Keys of ZeRO++ are given, and the stage is not: one in which they act.
+codes() { # STAGE KEY
+    echo '{"train_batch_size": 12, "train_micro_batch_size_per_gpu": "auto",
+     "zero_optimization": {"stage": '"$1, $2"'}, "sifr": {"seq_length": 32}}'
+}
+for stage in '"auto"' 3; do
+    plan 0 4 "$(codes "$stage" '"zero_quantized_weights": true')" --fit --output fit.json
+    says '^chosen +ZeRO stage 3,'
+    plan 0 4 "$(codes "$stage" '"zero_hpz_partition_size": 2')" --fit --output fit.json
+    says '^chosen +ZeRO stage 3, zero_hpz_partition_size 2,'
+done
+plan 0 4 "$(codes '"auto"' '"zero_quantized_gradients": true')" --fit --output fit.json
+says '^chosen +ZeRO stage [23],'
+plan 0 2 "$(codes '"auto"' '"zero_hpz_partition_size": 2')" --fit --output fit.json # all ranks: no copy
+plan 0 1 "$(codes '"auto"' '"zero_quantized_weights": true')" --fit --output fit.json
+plan 2 3 "$(codes '"auto"' '"zero_hpz_partition_size": 2')" --fit
+complains 'zero_hpz_partition_size 2: 3 ranks share the state'

@@ -257,12 +257,14 @@ static sifr_status try_codes(api_plan_report *r, sifr_error *error) {
     return SIFR_OK;
 }
 
+static bool opens_axes(const api_plan_report *r) {
+    return r->search.any_stages || r->search.any_tensors || r->search.any_contexts;
+}
+
 /* A rank's sequences of a step, however they are cut; more where an axis is to be chosen. */
 static sifr_status check_share(const api_plan_report *r, bool last, sifr_error *error) {
-    const plan_search *s = &r->search;
     const sifr_settings *step = &r->asked.step;
-    bool open = s->any_stages || s->any_tensors || s->any_contexts;
-    if (open && !last) return SIFR_OK;
+    if (opens_axes(r) && !last) return SIFR_OK;
     return train_objective_check_sequences(
         &r->config, step->micro_batch_size * step->gradient_accumulation_steps, error);
 }
@@ -276,17 +278,39 @@ static sifr_status try_given(api_plan_report *r, sifr_error *error) {
     return SIFR_OK;
 }
 
+/* Stage 3 is tried, so what a run of it would be refused with is said. */
+static sifr_status check_near(const api_plan_report *r, sifr_error *error) {
+    plan_settings s = r->asked;
+    int32_t world = plan_mesh_ranks(&s.mesh, PLAN_WORLD);
+    int32_t place = plan_mesh_place(&s.mesh, PLAN_WORLD);
+    if (plan_mesh_ranks(&s.mesh, PLAN_STATE) == 1) return SIFR_OK;
+    s.step.zero.stage = 3;
+    BASE_TRY(plan_mesh_of(&s.step, world, place, &s.mesh, error));
+    return plan_mesh_check_near(&s.mesh, r->machine.ranks_per_host, error);
+}
+
+/* Where the stage is open, or is one in which they act, keys of ZeRO++ keep acting. */
+static bool keeps_codes(const api_plan_report *r) {
+    return !config_gives(&r->config, "zero_optimization.stage") ||
+           plan_cuts(&r->asked, PLAN_CUT_WEIGHTS);
+}
+
 sifr_status api_plan_fit(api_plan_report *r, sifr_error *error) {
     plan_search *search = &r->fitted;
     *search = r->search;
+    search->keeps_codes = keeps_codes(r);
     BASE_TRY(check_share(r, false, error));
+    if (search->keeps_codes && !opens_axes(r)) BASE_TRY(check_near(r, error));
     BASE_TRY(try_given(r, error));
     search->most_work = PLAN_FIT_WORK;
     search->any_order = true; /* of each setting the order that a run chooses of it */
     search->tried = 0;
     BASE_TRY(plan_fit(search, &r->asked, &r->best, error));
     search->most_work = 0; /* the largest length, if nothing fits, has a bound of its own */
-    if (!r->best.possible) BASE_TRY(check_share(r, true, error));
+    if (!r->best.possible) {
+        BASE_TRY(check_share(r, true, error));
+        if (search->keeps_codes) BASE_TRY(check_near(r, error));
+    }
     if (!r->best.fits) return refuse(r, &r->best, search, error);
     BASE_TRY(try_codes(r, error));
     BASE_TRY(adopt(&r->config, &r->best.settings, r->config.world_size, error));

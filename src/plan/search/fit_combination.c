@@ -31,6 +31,18 @@ bool fit_next_combination(fit_combination *c) {
     return false;
 }
 
+/* Whether what is given of ZeRO++ has a stage in which it acts. Of a single rank there is none. */
+static bool codes_act(const plan_search *search, const plan_settings *s) {
+    int64_t size = s->step.zero.hpz_partition_size;
+    int32_t ranks = plan_mesh_ranks(&s->mesh, PLAN_STATE);
+    bool weights = s->step.zero.quantized_weights, near = size > 1 && size != ranks;
+    if (ranks == 1 || (!weights && !near)) return true;
+    if (!plan_cuts(s, PLAN_CUT_WEIGHTS)) return false;
+    return !near ||
+           (s->mesh.near > 0 &&
+            plan_mesh_check_near(&s->mesh, search->machine->ranks_per_host, NULL) == SIFR_OK);
+}
+
 bool fit_combine(const plan_search *search, const fit_combination *c, const plan_settings *from,
                  plan_settings *out) {
     *out = *from;
@@ -39,7 +51,7 @@ bool fit_combine(const plan_search *search, const fit_combination *c, const plan
         const plan_choice *row = plan_choice_at(c->row[i]);
         if (plan_choice_get(row, out) != c->value[i]) return false;
     }
-    return true;
+    return !search->keeps_codes || codes_act(search, out);
 }
 
 sifr_status fit_find_sizes(const plan_search *search, int64_t share, fit_sizes *out,

@@ -17,7 +17,7 @@ fit_combination fit_begin_combinations(const plan_search *search, const plan_set
 bool fit_next_combination(fit_combination *combination);
 
 /* Sets its values. False if two of them exclude each other: then another combination is the same
- * step. */
+ * step; and with keeps_codes if a key of ZeRO++ does not act. */
 bool fit_combine(const plan_search *search, const fit_combination *combination,
                  const plan_settings *from, plan_settings *out);
 

@@ -30,11 +30,13 @@ typedef struct plan_search {
     bool any_tensors;        /* tensor_parallel.size is "auto": plan_fit chooses it */
     bool any_contexts;       /* sifr.context_parallel.size is "auto": plan_fit chooses it */
     bool any_near;           /* zero_hpz_partition_size is "auto": plan_fit chooses it */
-    bool overlap_by_stage;   /* overlap_comm is not given: true at stage 3, else false */
-    int threads;             /* number that plan in parallel; 0: one */
-    plan_memo *memo;         /* cached outcomes; NULL: plans everything anew */
-    int32_t tried;           /* plans tried so far */
-    int64_t lowered;         /* micro batches lowered for them: the work done */
+    bool keeps_codes; /* zero_quantized_weights and zero_hpz_partition_size, where given, act in
+                         what plan_fit chooses */
+    bool overlap_by_stage; /* overlap_comm is not given: true at stage 3, else false */
+    int threads;           /* number that plan in parallel; 0: one */
+    plan_memo *memo;       /* cached outcomes; NULL: plans everything anew */
+    int32_t tried;         /* plans tried so far */
+    int64_t lowered;       /* micro batches lowered for them: the work done */
     int64_t most_work; /* bound of plan_fit and plan_smallest_change, in micro batches times units
                           of the model, so that the same inputs end alike on any machine; 0: none */
     bool ended;        /* the bound was reached: what came behind it counts as not possible */
