@@ -75,3 +75,16 @@ plan 0 2 "$(codes '"auto"' '"zero_hpz_partition_size": 2')" --fit --output fit.j
 plan 0 1 "$(codes '"auto"' '"zero_quantized_weights": true')" --fit --output fit.json
 plan 2 3 "$(codes '"auto"' '"zero_hpz_partition_size": 2')" --fit
 complains 'zero_hpz_partition_size 2: 3 ranks share the state'
+
+# PowerSGD makes sums inexact: it is proposed on slow links, at a stage that gathers nothing, and is
+# neither chosen nor proposed elsewhere.
+sed 's/"host_bytes_per_s": 5e9/"host_bytes_per_s": 1e6/' "$machine" >slow.json
+machine=slow.json
+flat='{"train_batch_size": 4, "train_micro_batch_size_per_gpu": 1, "sifr": {"seq_length": 32}'
+plan 0 4 "$flat}" --fit --output fit.json
+says '^would pay +compression powerSGD with matrix_approximation_rank 2 at ZeRO stage 0: predicted .* not chosen'
+! grep -q powerSGD fit.json || fail "it was chosen"
+plan 0 4 "$flat"', "compression": {"type": "powerSGD", "params": {"matrix_approximation_rank": 2}}}' --fit --output fit.json
+! grep -q 'would pay' out || fail "proposed where it is given"
+plan 0 1 "$flat}" --fit --output fit.json
+! grep -q 'would pay' out || fail "proposed to a single rank"

@@ -214,6 +214,17 @@ static void say_codes(const api_plan_report *r) {
             weights && sums ? "," : "", sums ? " of gradients on these ranks and hosts alone" : "");
 }
 
+/* Nor is what makes sums inexact. */
+static void say_compressed(const api_plan_report *r) {
+    const plan_outcome *o = &r->compressed;
+    if (!o->possible) return;
+    fprintf(r->to,
+            "%-12s compression powerSGD with matrix_approximation_rank %d at ZeRO stage %d: "
+            "predicted %.3g s a compressed step; not chosen, as sums of gradients are not exact\n",
+            "would pay", (int)o->settings.step.compression.rank, o->settings.step.zero.stage,
+            o->predicted.step_seconds);
+}
+
 /* A config names the model as it was given, and a run needs the weights. */
 static void say_folder(const api_plan_report *r) {
     const char *model = r->config.model, *spelt;
@@ -227,6 +238,7 @@ static void say_folder(const api_plan_report *r) {
 void api_plan_print_fit(const api_plan_report *r) {
     say_outcome(r, "chosen", &r->best);
     say_codes(r);
+    say_compressed(r);
     say_outcome(r, "as given", &r->given);
     fprintf(r->to, "%-12s the least predicted time of what fits, of %d plans; %s\n", "why",
             (int)r->fitted.tried, r->limits.text);
@@ -253,6 +265,28 @@ static sifr_status try_codes(api_plan_report *r, sifr_error *error) {
         if (!tried.fits || tried.predicted.step_seconds >= least) continue;
         least = tried.predicted.step_seconds;
         r->coded = tried;
+    }
+    return SIFR_OK;
+}
+
+/* Likewise of PowerSGD, at each stage: gathers of parameters are not compressed. */
+static sifr_status try_compression(api_plan_report *r, sifr_error *error) {
+    enum { PROPOSED_RANK = 2 };
+    double least = 0.98 * r->best.predicted.step_seconds;
+    plan_search search = r->search;
+    if (r->best.settings.step.compression.type != SIFR_COMPRESSION_NONE) return SIFR_OK;
+    search.any_order = false;
+    for (int32_t stage = 0; stage < API_PLAN_STAGES; stage++) {
+        plan_settings settings = r->best.settings;
+        plan_outcome tried;
+        plan_choose(&search, &settings, PLAN_CHOICE_STAGE, stage);
+        settings.step.compression.type = SIFR_POWER_SGD;
+        settings.step.compression.rank = PROPOSED_RANK;
+        if (!plan_compresses(&settings)) return SIFR_OK;
+        BASE_TRY(plan_try(&search, &settings, &tried, error));
+        if (!tried.fits || tried.predicted.step_seconds >= least) continue;
+        least = tried.predicted.step_seconds;
+        r->compressed = tried;
     }
     return SIFR_OK;
 }
@@ -313,6 +347,7 @@ sifr_status api_plan_fit(api_plan_report *r, sifr_error *error) {
     }
     if (!r->best.fits) return refuse(r, &r->best, search, error);
     BASE_TRY(try_codes(r, error));
+    BASE_TRY(try_compression(r, error));
     BASE_TRY(adopt(&r->config, &r->best.settings, r->config.world_size, error));
     return verify(r, &r->best, error);
 }

@@ -51,6 +51,7 @@ typedef struct api_plan_report {
     plan_outcome given, best; /* ... of these */
     plan_outcome coded;       /* the best one with transfers in codes (ZeRO++), where that pays;
                                  else not possible */
+    plan_outcome compressed;  /* likewise, with gradients of low rank (PowerSGD) */
     FILE *to;                 /* where text is written to */
 } api_plan_report;
 
