@@ -44,6 +44,8 @@ static void near_one_rank(void **state) {
         {.type = "llama", .contexts = 2, .sequences = 3},
         {.type = "llama", .contexts = 4, .packed = true, .sequences = 2},
         {.type = "llama", .contexts = 8}, /* four heads, two kv heads */
+        {.type = "llama", .contexts = 2, .sequences = 9, .length = 8}, /* more than rows */
+        {.type = "mistral", .contexts = 4, .sequences = 5, .length = 32},
         {.type = "mistral", .contexts = 4, .sequences = 2},
         {.type = "modernbert", .contexts = 2, .sequences = 2, .length = 64},
         {.type = "llama", .contexts = 2, .tensors = 2, .packed = true, .sequences = 2},

@@ -7,7 +7,10 @@
  * row, each with the rows of all sequences side by side, so that it is contiguous.
  *
  * Where u neighbours divide the heads, a rank's queries are those of all of them, and a piece has
- * the columns of its reader's heads. */
+ * the columns of its reader's heads.
+ *
+ * A copy moves the rows of one sequence, or one row of all sequences, whichever takes fewer copies:
+ * so a list does not grow with short sequences. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +134,50 @@ static lower_operand rows_of_piece(const gather_work *w, const lower_operand *al
     return part;
 }
 
+/* One row of all sequences, which have `length` rows each in `all`; or one of a piece. */
+static lower_operand row_of_all(const gather_work *w, const lower_operand *all, int64_t length,
+                                int64_t row) {
+    lower_operand part = rows_of(all, row, w->sequences);
+    part.matrix.stride *= length;
+    return part;
+}
+
+static lower_operand row_of_piece(const gather_work *w, const lower_operand *all, int64_t at,
+                                  int64_t row) {
+    lower_operand part = rows_of_piece(w, all, at, 0, row, w->sequences);
+    part.matrix.stride = w->columns;
+    return part;
+}
+
+/* Some rows of each sequence: of a piece, and of sequences that have `length` rows. */
+typedef struct gather_copy {
+    const lower_operand *piece, *whole;
+    int64_t at; /* byte where the piece begins */
+    int64_t length, rows;
+    int64_t of_piece, of_whole; /* the first row in either */
+} gather_copy;
+
+static bool by_row(const gather_work *w, int64_t rows) {
+    return w->sequences > rows;
+}
+
+static sifr_status copy_rows(const gather_work *w, device_kernel kernel, const gather_copy *c,
+                             bool pack, sifr_error *error) {
+    bool one = by_row(w, c->rows);
+    for (int64_t i = 0; i < (one ? c->rows : w->sequences); i++) {
+        lower_operand part, rows;
+        if (one) {
+            part = row_of_piece(w, c->piece, c->at, c->of_piece + i);
+            rows = row_of_all(w, c->whole, c->length, c->of_whole + i);
+        } else {
+            part = rows_of_piece(w, c->piece, c->at, i, c->of_piece, c->rows);
+            rows = rows_of(c->whole, i * c->length + c->of_whole, c->rows);
+        }
+        BASE_TRY(copy(w, kernel, pack ? &rows : &part, pack ? &part : &rows, error));
+    }
+    return SIFR_OK;
+}
+
 /* Between a piece of the rows that `owner` has, at byte `at` of `pieces`, and their places in whole
  * sequences. */
 static sifr_status copy_piece(const gather_work *w, int32_t owner, gather_rows piece,
@@ -139,12 +186,14 @@ static sifr_status copy_piece(const gather_work *w, int32_t owner, gather_rows p
     for (int run = 0; run < 2; run++) {
         int64_t low = base_max_i64(piece.from, run * w->half);
         int64_t high = base_min_i64(piece.to, (run + 1) * w->half);
-        int64_t place = run_of(w, owner, run) + low - run * w->half;
-        for (int64_t s = 0; s < w->sequences && low < high; s++) {
-            lower_operand part = rows_of_piece(w, pieces, at, s, low - piece.from, high - low);
-            lower_operand rows = rows_of(whole, s * w->sees.length + place, high - low);
-            BASE_TRY(copy(w, DEVICE_CONVERT, pack ? &rows : &part, pack ? &part : &rows, error));
-        }
+        gather_copy c = {.piece = pieces,
+                         .whole = whole,
+                         .at = at,
+                         .length = w->sees.length,
+                         .rows = high - low,
+                         .of_piece = low - piece.from,
+                         .of_whole = run_of(w, owner, run) + low - run * w->half};
+        if (low < high) BASE_TRY(copy_rows(w, DEVICE_CONVERT, &c, pack, error));
     }
     return SIFR_OK;
 }
@@ -153,10 +202,15 @@ static sifr_status copy_piece(const gather_work *w, int32_t owner, gather_rows p
 static sifr_status copy_own(const gather_work *w, const lower_operand *own,
                             const lower_operand *whole, bool back, sifr_error *error) {
     lower_operand heads = heads_of(w, *own, w->place);
-    for (int64_t i = 0; i < 2 * w->sequences; i++) {
-        int64_t place = i / 2 * w->sees.length + run_of(w, w->place, (int)(i % 2));
+    bool one = by_row(w, w->half);
+    for (int64_t i = 0; i < 2 * (one ? w->half : w->sequences); i++) {
+        int64_t place = run_of(w, w->place, (int)(i % 2));
         lower_operand mine = rows_of(&heads, i * w->half, w->half);
-        lower_operand rows = rows_of(whole, place, w->half);
+        lower_operand rows = rows_of(whole, i / 2 * w->sees.length + place, w->half);
+        if (one) {
+            mine = row_of_all(w, &heads, 2 * w->half, i % 2 * w->half + i / 2);
+            rows = row_of_all(w, whole, w->sees.length, place + i / 2);
+        }
         BASE_TRY(copy(w, DEVICE_CONVERT, back ? &rows : &mine, back ? &mine : &rows, error));
     }
     return SIFR_OK;
@@ -220,43 +274,50 @@ static sifr_status pack_own(const gather_work *w, const lower_operand *x, lower_
     int64_t rows = own_rows(w).to, bytes = base_dtype_bytes(x->matrix.dtype);
     int64_t piece = w->sequences * rows * w->columns * bytes;
     BASE_TRY(add_room(w, w->sharing * piece, x->matrix.dtype, out, error));
-    for (int64_t i = 0; i < w->sharing * w->sequences; i++) {
-        int32_t h = (int32_t)(i / w->sequences);
-        int64_t s = i % w->sequences;
-        lower_operand heads = heads_of(w, *x, h), from = rows_of(&heads, s * rows, rows);
-        lower_operand to = rows_of_piece(w, out, h * piece, s, 0, rows);
-        BASE_TRY(copy(w, DEVICE_CONVERT, &from, &to, error));
+    for (int32_t h = 0; h < w->sharing; h++) {
+        lower_operand heads = heads_of(w, *x, h);
+        gather_copy c = {
+            .piece = out, .whole = &heads, .at = h * piece, .length = rows, .rows = rows};
+        BASE_TRY(copy_rows(w, DEVICE_CONVERT, &c, true, error));
     }
     return SIFR_OK;
+}
+
+static sifr_status clear(const gather_work *w, const lower_operand *rows, sifr_error *error) {
+    device_call call;
+    memset(&call, 0, sizeof call);
+    call.kernel = DEVICE_CLEAR;
+    BASE_TRY(lower_put(w->state, &call, PLAN_Y, *rows, error));
+    return lower_emit(w->state, w->action, w->state->model->nodes[w->node].unit, w->node, &call,
+                      NULL, false, error);
 }
 
 static sifr_status clear_rows(const gather_work *w, const lower_operand *y, int64_t from,
                               int64_t to, sifr_error *error) {
     for (int64_t s = 0; s < w->sequences && from < to; s++) {
         lower_operand rows = rows_of(y, s * w->sees.length + from, to - from);
-        device_call call;
-        memset(&call, 0, sizeof call);
-        call.kernel = DEVICE_CLEAR;
-        BASE_TRY(lower_put(w->state, &call, PLAN_Y, rows, error));
-        BASE_TRY(lower_emit(w->state, w->action, w->state->model->nodes[w->node].unit, w->node,
-                            &call, NULL, false, error));
+        BASE_TRY(clear(w, &rows, error));
     }
     return SIFR_OK;
 }
 
-/* What no piece brings is not seen, but it is part of what attention is given. */
+/* What no piece brings is not seen, but it is part of what attention is given. Of many sequences
+ * all rows are cleared before they are written, in one call. */
 static sifr_status clear_rest(const gather_work *w, const lower_operand *y, sifr_error *error) {
-    int64_t written = 0;
+    int64_t written = 0, brought = 0;
+    bool all = by_row(w, w->half);
     for (int32_t part = 0; part < 2 * w->ranks; part++) {
         int32_t owner = part < w->ranks ? part : 2 * w->ranks - 1 - part;
         int64_t row = part < w->ranks ? 0 : w->half;
         gather_rows piece = owner == w->place ? own_rows(w) : rows_read(w, w->place, owner);
         int64_t low = base_max_i64(piece.from, row), high = base_min_i64(piece.to, row + w->half);
         if (low >= high) continue;
-        BASE_TRY(clear_rows(w, y, written, part * w->half + low - row, error));
+        brought += high - low;
+        if (!all) BASE_TRY(clear_rows(w, y, written, part * w->half + low - row, error));
         written = part * w->half + high - row;
     }
-    return clear_rows(w, y, written, w->sees.length, error);
+    if (!all) return clear_rows(w, y, written, w->sees.length, error);
+    return brought < w->sees.length ? clear(w, y, error) : SIFR_OK;
 }
 
 static sifr_status gather(const gather_work *w, const lower_operand *x, const lower_operand *y,
@@ -268,8 +329,8 @@ static sifr_status gather(const gather_work *w, const lower_operand *x, const lo
     BASE_TRY(add_room(w, place_pieces(w, true, element, w->received), dtype, &pieces, error));
     BASE_TRY(pack_own(w, x, &own, error));
     BASE_TRY(start(w, &own, &pieces, error));
-    BASE_TRY(copy_own(w, x, y, false, error)); /* meanwhile */
-    BASE_TRY(clear_rest(w, y, error));
+    BASE_TRY(clear_rest(w, y, error)); /* meanwhile */
+    BASE_TRY(copy_own(w, x, y, false, error));
     for (int32_t r = 0; r < w->ranks; r++)
         if (w->received[r].bytes)
             BASE_TRY(copy_piece(w, r, rows_read(w, w->place, r), &pieces, w->received[r].at, y,
@@ -294,13 +355,13 @@ static sifr_status add_part(const gather_work *w, int32_t rank, device_kernel ke
                             sifr_error *error) {
     gather_rows rows = rows_read(w, rank, w->place), all = own_rows(w);
     lower_operand heads = heads_of(w, *sum, rank);
-    int64_t count = rows.to - rows.from;
-    for (int64_t s = 0; s < w->sequences && w->received[rank].bytes; s++) {
-        lower_operand part = rows_of_piece(w, pieces, w->received[rank].at, s, 0, count);
-        lower_operand to = rows_of(&heads, s * all.to + rows.from, count);
-        BASE_TRY(copy(w, kernel, &part, &to, error));
-    }
-    return SIFR_OK;
+    gather_copy c = {.piece = pieces,
+                     .whole = &heads,
+                     .at = w->received[rank].at,
+                     .length = all.to,
+                     .rows = rows.to - rows.from,
+                     .of_whole = rows.from};
+    return w->received[rank].bytes ? copy_rows(w, kernel, &c, false, error) : SIFR_OK;
 }
 
 /* In the order of ranks, behind this one and those beside it, whose queries read all its rows. */
