@@ -271,8 +271,9 @@ sifr_status config_set_total_steps(sifr_config *config, int64_t steps,
 typedef void config_line(void *user, const char *line);
 void config_explain(const sifr_config *config, bool all, config_line *write, void *user);
 
-/* What is given, as a flag or as a key of sifr's own, and has no effect beside the other keys: a
- * line each, such as "--warmup-steps 5: no effect, …". After config_resolve. */
+/* What is given, as a flag, as a key of sifr's own or as one of ranks' work (config_key.told), and
+ * has no effect beside the other keys: a line each, such as "--warmup-steps 5: no effect, …". After
+ * config_resolve. */
 void config_explain_idle(const sifr_config *config, config_line *write, void *user);
 
 /* The path of the `index`-th key of the file that is ignored, since its name begins with "_"; NULL

@@ -134,11 +134,15 @@ bool config_setting_applies(const sifr_config *config, size_t index);
  * in this config; NULL: the same, or the key does not act. After config_resolve. */
 const char *config_departure(const sifr_config *config, size_t index);
 
-/* config_mesh.c: whether the ranks, `ranks` of them in a stage, can be divided as the config says.
- */
+/* config_mesh.c: whether the ranks, of which `ranks` each take a part of the batch, can be divided
+ * as the config says. */
 sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
                                 sifr_error *error) SIFR_MUST_CHECK;
 int32_t config_shard_size(const sifr_config *config); /* of either key; 0: none */
+/* Ranks that each take a part of the batch; what does nothing on these. Once the fields are
+ * filled and settled. */
+int64_t config_data_ranks(const sifr_config *config);
+void config_note_mesh(sifr_config *config);
 
 /* config_batch.c: the three batch keys, from those that are given. */
 /* *data_ranks: ranks that each take a part of the batch. */
@@ -156,6 +160,7 @@ void config_settle_tensors(sifr_config *config);
 sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks,
                                     sifr_error *error) SIFR_MUST_CHECK;
 void config_settle_contexts(sifr_config *config);
+int32_t config_context_ranks(const sifr_config *config); /* by either key; 1: none */
 
 /* config_compression.c */
 sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;

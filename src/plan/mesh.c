@@ -61,10 +61,13 @@ static sifr_status set_near(const sifr_zero *zero, plan_mesh *mesh, sifr_error *
     if (zero->stage < 3 || size <= 1 || all % size == 0) return SIFR_OK;
     return base_fail(error, SIFR_USAGE,
                      "zero_hpz_partition_size %lld: %lld rank%s share%s the state, which are not "
-                     "divided into groups of that many; %s%s",
+                     "divided into groups of that many; %s%s%s",
                      (long long)size, (long long)all, all == 1 ? "" : "s", all == 1 ? "s" : "",
                      all == 1 ? "leave it out" : "give ",
-                     all == 1 ? "" : base_format_divisors(all, sizes, sizeof sizes));
+                     all == 1 ? "" : base_format_divisors(all, sizes, sizeof sizes),
+                     all == 1 ? ""
+                              : ", of these one that divides the ranks on a host or is a multiple "
+                                "of them");
 }
 
 static bool fits_hosts(int32_t ranks, int32_t ranks_per_host) {

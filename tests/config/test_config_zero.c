@@ -272,9 +272,11 @@ static void hpz(void **state) {
     config_said(HPZ("0"), key, "= 0");
     config_said("{\"zero_optimization\": {\"stage\": 2, \"zero_hpz_partition_size\": 4}}", key,
                 "no effect, since zero_optimization.stage is 2");
-    shard_refused(HPZ("3"), 8,
-                  "ds.json: zero_optimization.zero_hpz_partition_size is 3: the 8 ranks that share "
-                  "the state cannot be divided into groups of that many; give 2, 4 or 8");
+    shard_refused(
+        HPZ("3"), 8,
+        "ds.json: zero_optimization.zero_hpz_partition_size is 3: the 8 ranks that share "
+        "the state cannot be divided into groups of that many; give 2, 4 or 8, of these one "
+        "that divides the ranks on a host or is a multiple of them");
     shard_refused(HPZ("4"), 1,
                   "ds.json: zero_optimization.zero_hpz_partition_size is 4, and one rank holds all "
                   "the state; leave it out, or start more ranks");
@@ -282,12 +284,14 @@ static void hpz(void **state) {
                   "\"sifr\": {\"shard_size\": 4}}",
                   8,
                   "ds.json: zero_optimization.zero_hpz_partition_size is 8: the 4 ranks that share "
-                  "the state cannot be divided into groups of that many; give 2 or 4");
+                  "the state cannot be divided into groups of that many; give 2 or 4, of these one "
+                  "that divides the ranks on a host or is a multiple of them");
     shard_refused("{\"zero_optimization\": {\"stage\": 3, \"zero_hpz_partition_size\": 4}, "
                   "\"pipeline\": {\"stages\": 4}}",
                   8,
                   "ds.json: zero_optimization.zero_hpz_partition_size is 4: the 2 ranks that share "
-                  "the state cannot be divided into groups of that many; give 2");
+                  "the state cannot be divided into groups of that many; give 2, of these one "
+                  "that divides the ranks on a host or is a multiple of them");
 }
 
 static void loco_is_not_supported_yet(void **state) {

@@ -68,6 +68,7 @@ typedef struct config_key {
     const char
         *unset;   /* what the field may hold, beside the range, where no value is given: "-1" */
     bool secret;  /* its value is shown nowhere */
+    bool told;    /* a run says where it has no effect, as of keys of sifr's own */
     bool ungated; /* asks even where its section is not switched on by name; of a section: asks
               by being there */
 } config_key;

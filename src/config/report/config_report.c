@@ -78,9 +78,13 @@ static bool config_say_idle(const sifr_config *config, size_t index, char *out, 
         snprintf(out, size, "%s", note);
         return true;
     }
-    if (config_setting_verdict(config, index, &gate) != CONFIG_GATED ||
-        !config_differs(config, index))
-        return false;
+    config_verdict verdict = config_setting_verdict(config, index, &gate);
+    if (!config_differs(config, index)) return false;
+    if (verdict == CONFIG_NO_MATTER) {
+        snprintf(out, size, "no effect: %s", config_key_at(index)->doc);
+        return true;
+    }
+    if (verdict != CONFIG_GATED) return false;
     config_say_gated(config, config_key_at(index), gate, out, size);
     return true;
 }
@@ -90,8 +94,9 @@ void config_explain_idle(const sifr_config *config, config_line *write, void *us
         const config_setting *setting = &config->settings[i];
         const char *path = config_key_at(i)->path;
         char line[1100], where[300], text[128], why[512];
-        bool own = setting->origin == CONFIG_FROM_FLAG || strncmp(path, "sifr.", 5) == 0;
-        if (!setting->given || !own || !config_say_idle(config, i, why, sizeof why)) continue;
+        bool said = setting->origin == CONFIG_FROM_FLAG || strncmp(path, "sifr.", 5) == 0 ||
+                    config_key_at(i)->told;
+        if (!setting->given || !said || !config_say_idle(config, i, why, sizeof why)) continue;
         snprintf(line, sizeof line, "%s %s: %s",
                  config_setting_where(config, i, where, sizeof where),
                  config_value_text(setting->given, text, sizeof text), why);

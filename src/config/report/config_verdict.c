@@ -81,11 +81,19 @@ static bool config_has_value(const sifr_config *config, const char *path, const 
     return value && strcmp(config_value_text(value, text, sizeof text), wanted) == 0;
 }
 
+/* Whether a section is on without its "enabled", since another of its keys says so. */
+static bool config_implied_on(const sifr_config *config, const config_key *gate) {
+    const config_setting *setting = config_setting_at(config, gate->path);
+    return gate->type == CONFIG_BOOL && json_is_true(setting->value) &&
+           config_differs_from_default(gate, setting->value);
+}
+
 /* Whether the gate of a built key has the value that opens it. */
 static bool config_gate_open(const sifr_config *config, const config_key *key,
                              const config_key *above) {
     bool said;
-    if (!key->opens) return config_switched_on(config, above, &said);
+    if (!key->opens)
+        return config_switched_on(config, above, &said) || config_implied_on(config, above);
     bool open = config_has_value(config, above->path, key->opens);
     for (int i = 0; i < 3 && key->also[i]; i++)
         open |= config_has_value(config, key->also[i], key->opens);

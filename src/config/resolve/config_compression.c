@@ -19,12 +19,18 @@ sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) {
 
 void config_settle_compression(sifr_config *config) {
     sifr_compression *c = &config->step.compression;
-    if (c->type == SIFR_COMPRESSION_NONE) return;
+    if (c->type == SIFR_COMPRESSION_NONE) {
+        if (config_is_true(config, enabled))
+            snprintf(config_setting_at(config, enabled)->note, CONFIG_NOTE,
+                     "no effect, compression.type says what is done; give \"powerSGD\"");
+        return;
+    }
     if (is_off(config)) {
         c->type = SIFR_COMPRESSION_NONE;
         snprintf(config_setting_at(config, type)->note, CONFIG_NOTE,
                  "no effect, since compression.enabled is false");
-    } else if (config->world_size == 1) {
-        snprintf(config_setting_at(config, type)->note, CONFIG_NOTE, "no effect with one rank");
+    } else if (config_data_ranks(config) * config->step.mesh.context_size == 1) {
+        snprintf(config_setting_at(config, type)->note, CONFIG_NOTE, "no effect with one %srank",
+                 config->world_size > 1 ? "data " : "");
     }
 }

@@ -37,7 +37,11 @@ sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks, sifr_er
     return SIFR_OK;
 }
 
-void config_settle_contexts(sifr_config *config) {
+int32_t config_context_ranks(const sifr_config *config) {
     const char *key = size_key(config);
-    config->step.mesh.context_size = key ? (int32_t)config_setting_int(config, key) : 1;
+    return key ? (int32_t)config_setting_int(config, key) : 1;
+}
+
+void config_settle_contexts(sifr_config *config) {
+    config->step.mesh.context_size = config_context_ranks(config);
 }

@@ -8,6 +8,7 @@
 #define CONFIG_SHARDS "sifr.shard_size"
 #define CONFIG_MICS "zero_optimization.mics_shard_size"
 #define CONFIG_HPZ "zero_optimization.zero_hpz_partition_size"
+#define CONFIG_QGZ "zero_optimization.zero_quantized_gradients"
 
 int32_t config_shard_size(const sifr_config *config) {
     int64_t own = config_setting_int(config, CONFIG_SHARDS);
@@ -24,7 +25,7 @@ bool config_opens_near(const sifr_config *config) {
     return config_value_is_auto(config_setting_at(config, CONFIG_HPZ)->given);
 }
 
-/* `ranks` share a copy of the state. */
+/* `ranks` share a copy of the state. How many of them are on a host is not known here. */
 static sifr_status resolve_near(const sifr_config *config, int64_t ranks, sifr_error *error) {
     int64_t size = config_setting_int(config, CONFIG_HPZ);
     char where[300], sizes[128];
@@ -43,7 +44,8 @@ static sifr_status resolve_near(const sifr_config *config, int64_t ranks, sifr_e
                          where, (long long)size);
     return base_fail(error, SIFR_USAGE,
                      "%s is %lld: the %lld ranks that share the state cannot be divided into "
-                     "groups of that many; give %s",
+                     "groups of that many; give %s, of these one that divides the ranks on a host "
+                     "or is a multiple of them",
                      where, (long long)size, (long long)ranks,
                      base_format_divisors(ranks, sizes, sizeof sizes));
 }
@@ -80,5 +82,19 @@ sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, i
                                 sifr_error *error) {
     int32_t shards = config_shard_size(config);
     BASE_TRY(resolve_shards(config, world_size, ranks, error));
-    return resolve_near(config, shards ? shards : ranks, error);
+    return resolve_near(config, (shards ? shards : ranks) * config_context_ranks(config), error);
+}
+
+int64_t config_data_ranks(const sifr_config *config) {
+    const sifr_mesh *mesh = &config->step.mesh;
+    return config->world_size / config->step.pipeline.stages / mesh->tensor_size /
+           mesh->context_size;
+}
+
+void config_note_mesh(sifr_config *config) {
+    int32_t contexts = config->step.mesh.context_size, shards = config_shard_size(config);
+    if (config->step.zero.quantized_gradients && config->step.zero.stage >= 2 &&
+        (shards ? shards : config_data_ranks(config)) * contexts == 1)
+        snprintf(config_setting_at(config, CONFIG_QGZ)->note, CONFIG_NOTE,
+                 "no effect, one rank has all gradients");
 }

@@ -40,6 +40,10 @@ void config_settle_pipeline(sifr_config *config) {
                      "no effect, since pipeline.enabled is false");
         step->pipeline.stages = 1;
     }
+    if (step->pipeline.stages == 1 && config_is_true(config, "pipeline.enabled") &&
+        !config_opens_stages(config))
+        snprintf(config_setting_at(config, "pipeline.enabled")->note, CONFIG_NOTE,
+                 "no effect, pipeline.stages is 1");
     if (step->pipeline.schedule != SIFR_SCHEDULE_INTERLEAVED || step->pipeline.stages <= 1)
         step->pipeline.chunks = 1;
     if (step->pipeline.stages > 1 && step->step_order == SIFR_STEP_AUTO)

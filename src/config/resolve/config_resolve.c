@@ -406,6 +406,7 @@ static void config_settle(sifr_config *config) {
     config_settle_pipeline(config);
     config_settle_tensors(config);
     config_settle_contexts(config);
+    config_note_mesh(config);
     config_settle_compression(config);
     step->mesh.shard_size = config_shard_size(config);
     if (config->activations.cpu_checkpointing && step->offload.activations == SIFR_TIER_NONE)

@@ -93,6 +93,9 @@ void config_settle_tensors(sifr_config *config) {
     if (key && off)
         snprintf(config_setting_at(config, key)->note, CONFIG_NOTE,
                  "no effect, since tensor_parallel.enabled is false");
+    if (!key && config_is_true(config, "tensor_parallel.enabled") && !config_opens_tensors(config))
+        snprintf(config_setting_at(config, "tensor_parallel.enabled")->note, CONFIG_NOTE,
+                 "no effect, tensor_parallel.size is not above 1");
     settle_words(config);
     note_overlap(config);
     note_partitions(config);
