@@ -275,8 +275,8 @@ static sifr_status check_model(const sifr_model *model, int32_t exact, sifr_erro
         bool adapter = weight->adapter > 0 || weight->factor;
         if (!adapter && weight->coding == MODEL_UNCODED) continue;
         return base_fail(error, SIFR_USAGE,
-                         "sifr.tp_exact: %s of %s is not supported with tensor ranks yet; leave "
-                         "one of them out",
+                         "sifr.tp_exact: %s of %s is not supported with tp_exact yet; leave one of "
+                         "them out",
                          adapter ? "an adapter (LoRA)" : "a weight held as codes", weight->name);
     }
     return SIFR_OK;

@@ -94,23 +94,23 @@ refused() {
 }
 refused 1 3 'sifr.tp_exact is 3; give 2, 4 or 8'
 refused 4 2 'sifr.tp_exact is 2, which 4 tensor ranks do not divide'
-refused 1 8 'sifr.tp_exact: an adapter' --lora '{"r": 4}'
+refused 1 8 'an adapter (LoRA) of .* is not supported with tp_exact yet' --lora '{"r": 4}'
 sed 's/"num_key_value_heads": 8/"num_key_value_heads": 2/' tiny.json >two.json
 "$SIFR" init --config two.json --tokenizer tok --output two-heads --seed 3 >/dev/null
 model=two-heads
 refused 1 8 'the most for this model is 2'
 model=model
 edit='s/"stage": 3/&, "zero_quantized_weights": true/'
-refused 1 8 'sifr.tp_exact: zero_quantized_weights is not supported with 8 tensor ranks'
+refused 1 8 'sifr.tp_exact: zero_quantized_weights is not supported with tp_exact yet'
 edit='s/"enabled": false}/"enabled": true, "bf16_master_weights_and_grads": true}/'
-refused 4 8 'tensor_parallel: stochastic rounding .* is not supported with 4 tensor ranks'
+refused 4 8 'tensor_parallel: stochastic rounding .* is not supported with tp_exact yet'
 edit='s/"AdamW", "params": {"lr": 3e-3}/"Adafactor"/'
-refused 1 8 'sifr.tp_exact: Adafactor, an optimizer that reads whole gradients, by rows and columns, is not supported with 8'
+refused 1 8 'sifr.tp_exact: Adafactor, an optimizer that reads whole gradients, by rows and columns, is not supported with tp_exact yet'
 edit='s/"stage": 3/&, "zero_quantized_gradients": true/'
-refused 1 8 'sifr.tp_exact: zero_quantized_gradients is not supported with 8 tensor ranks'
+refused 1 8 'sifr.tp_exact: zero_quantized_gradients is not supported with tp_exact yet'
 edit='s/"optimizer"/"compression": {"type": "powerSGD"}, &/'
-refused 1 8 'sifr.tp_exact: compression (powerSGD) is not supported with 8 tensor ranks'
+refused 1 8 'sifr.tp_exact: compression (powerSGD) is not supported with tp_exact yet'
 edit='s/"tp_exact"/"context_parallel": {"size": 2}, &/'
-refused 1 8 'sifr.tp_exact: context ranks are not supported with 8 tensor ranks'
+refused 1 8 'sifr.tp_exact: context ranks are not supported with tp_exact yet'
 edit='s/"stage": 3/&, "offload_optimizer": {"device": "cpu"}/'
-refused 2 8 'tensor_parallel: offloaded state is not supported with 2 tensor ranks'
+refused 2 8 'tensor_parallel: offloaded state is not supported with tp_exact yet'

@@ -252,13 +252,14 @@ sifr_status lower_cut_tensors(const sifr_model *model, const device *dev,
                          "%s: tensor ranks on GPUs are not supported yet; set device "
                          "to \"cpu\", or leave them out",
                          key);
-    char text[TEXT];
+    char text[TEXT], with[32] = "tp_exact";
     const char *what = unsupported(dev, settings, text);
+    if (ranks > 1 && !(exact && unshown(settings)))
+        snprintf(with, sizeof with, "%d tensor ranks", (int)ranks);
     if (what)
         return base_fail(error, SIFR_USAGE,
-                         "%s: %s not supported with %d tensor ranks yet; leave one of "
-                         "them out",
-                         key, what, (int)(ranks > 1 ? ranks : exact));
+                         "%s: %s not supported with %s yet; leave one of them out", key, what,
+                         with);
     BASE_TRY(check_rows(settings, error));
     BASE_TRY(check_overlap(settings, error));
     if (model->tensors) return SIFR_OK;
