@@ -95,8 +95,8 @@ void plan_wire(const plan_schedule *schedule, int64_t *gathered, int64_t *reduce
 void plan_wire_of(const plan_schedule *schedule, plan_span span, int64_t *gathered,
                   int64_t *reduced);
 
-/* The spans with several ranks of which a plan says what they move. Data ranks are among them where
- * something is added over them as such (PowerSGD). Returns their number. */
+/* The spans with several ranks of which a plan says what they move. PLAN_BATCH is among them where
+ * something is added over it (PowerSGD). Returns their number. */
 enum { PLAN_WIRE_SPANS = 7 };
 size_t plan_wire_spans(const plan_schedule *schedule, plan_span out[PLAN_WIRE_SPANS]);
 
@@ -122,12 +122,18 @@ void plan_calls(const plan_schedule *schedule, int64_t *gathers, int64_t *reduct
 
 /* Whether sums of gradients are compressed after some steps; not on one data rank. */
 bool plan_compresses(const plan_settings *settings);
+/* The trained matrices of a model, of all stages, and those of them that would be compressed. */
+void plan_count_compressed(const sifr_model *model, const plan_settings *settings,
+                           int64_t *compressed, int64_t *matrices);
 /* The rank of the factors of a trained weight's gradient; 0: it is sent as it is. */
 int64_t plan_compressed_rank(const plan_settings *settings, const model_weight *weight);
 
 /* Whether gathers of a segment's parameters carry codes that the owner makes of them (qwZ), on any
  * number of ranks; of one that persists there are no gathers. */
 bool plan_quantises(const plan_schedule *schedule, int32_t segment);
+
+/* Whether gathers of any segment do: false where all of them persist. */
+bool plan_quantises_some(const plan_schedule *schedule);
 
 /* Whether gradients travel to slices as codes that ranks make of their sums (qgZ). */
 bool plan_quantises_sums(const plan_settings *settings);

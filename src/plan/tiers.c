@@ -21,6 +21,14 @@ bool plan_persists(const plan_schedule *s, int32_t segment, int64_t *capacity) {
     return true;
 }
 
+bool plan_quantises_some(const plan_schedule *s) {
+    int64_t capacity = s->settings.step.zero.model_persistence_threshold;
+    bool some = false;
+    for (int32_t g = 0; g < (int32_t)s->model->segment_count; g++)
+        some |= !plan_persists(s, g, &capacity) && plan_quantises(s, g);
+    return some;
+}
+
 static void assign(plan_schedule *s, int32_t buffer, plan_tier tier) {
     if (buffer >= 0) s->buffers[buffer].tier = tier;
 }

@@ -71,12 +71,12 @@ void plan_wire_of(const plan_schedule *s, plan_span span, int64_t *gathered, int
 
 size_t plan_wire_spans(const plan_schedule *s, plan_span out[PLAN_WIRE_SPANS]) {
     static const plan_span all[PLAN_WIRE_SPANS] = {
-        PLAN_STATE, PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS, PLAN_ALIKE, PLAN_DATA};
+        PLAN_STATE, PLAN_REPLICAS, PLAN_CONTEXTS, PLAN_TENSORS, PLAN_HOSTS, PLAN_ALIKE, PLAN_BATCH};
     size_t count = 0;
     for (size_t i = 0; i < PLAN_WIRE_SPANS; i++) {
         int64_t gathered, reduced;
         plan_wire_of(s, all[i], &gathered, &reduced);
-        bool moves = all[i] != PLAN_DATA || gathered + reduced > 0;
+        bool moves = all[i] != PLAN_BATCH || gathered + reduced > 0;
         if (moves && plan_mesh_ranks(&s->settings.mesh, all[i]) > 1) out[count++] = all[i];
     }
     return count;

@@ -468,8 +468,8 @@ static sifr_status run(train_state *t, train_outcome *outcome, sifr_error *error
     BASE_TRY(train_prepare(t, error));
     train_say_run(t);
     say_slow(t);
-    train_say_notices(t->host, c, &engine_schedule(t->engine)->settings,
-                      sifr_engine_updates(t->engine), t->total_steps);
+    train_say_notices(t->host, c, engine_schedule(t->engine), sifr_engine_updates(t->engine),
+                      t->total_steps);
     if (sifr_engine_steps(t->engine) >= t->total_steps)
         train_say(t->host, "nothing left to train: step %lld of %lld is already done",
                   (long long)sifr_engine_steps(t->engine), (long long)t->total_steps);

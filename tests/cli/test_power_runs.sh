@@ -44,7 +44,7 @@ train two 2
 exact
 grep -q 'bits: reproducible with 2 ranks only: gradients are compressed (powerSGD) after 3 steps' err ||
     fail "the class of exactness is not said: $(cat err)"
-grep -q '^compression powerSGD: after 3 steps, sums of gradients of matrices are made of' err ||
+grep -q '^compression powerSGD: after 3 steps, sums of gradients of 16 of 16 matrices are made of' err ||
     fail "the start is not said"
 ! cmp -s two/model.safetensors off/model.safetensors || fail "compression changes nothing"
 [ "$(awk -F, 'FNR < 6 { print $3 }' two/metrics.csv)" = \
@@ -62,7 +62,7 @@ exact
 # A plan says what data ranks add, and what of it crosses hosts.
 "$SIFR" plan --config ds.json --model model --world-size 4 --ranks-per-host 2 --seq-length 32 >plan \
     2>err || fail "plan: $(cat err)"
-grep -qE '^  data +[0-9.]+ KiB in gathers, [0-9.]+ KiB in reductions; [0-9.]+ KiB from other hosts' plan ||
+grep -qE '^  batch +[0-9.]+ KiB in gathers, [0-9.]+ KiB in reductions; [0-9.]+ KiB from other hosts' plan ||
     fail "no wire of data ranks: $(cat plan)"
 settings 3 3
 train again 4
@@ -135,6 +135,18 @@ grep -q '^errors  ' out || fail "plan does not show errors: $(cat out)"
 "$SIFR" train --config ds.json --model model --data text --output single --dry-run >out 2>err ||
     fail "one rank: $(cat err)"
 
+# Where no matrix is compressed, a run is one without, and says so; the same of gathers of
+# parameters that all stay whole.
+settings 3 3 '' ', "zero_quantized_weights": true, "stage3_param_persistence_threshold": 10000000'
+sed -i 's/"matrix_approximation_rank": 2/&, "min_compression_rate": 100/' ds.json
+train none 2
+same none off
+grep -q '^bits: the same on 1, 2, 4' err || fail "none: $(cat err)"
+grep -q 'powerSGD has no effect: at rank 2 and min_compression_rate 100, none of 16 mat' err ||
+    fail "none: that nothing is compressed is not said: $(cat err)"
+grep -q '^zero_quantized_weights has no effect: all parameters stay whole' err ||
+    fail "none: that no gather has codes is not said: $(cat err)"
+
 # refused STAGE START MORE MESSAGE
 refused() {
     settings "$1" "$2" "$3"
@@ -145,3 +157,7 @@ refused 1 1 '' 'start_compressing_after_step is 1; with .* at least 2'
 refused 1 3 ', "communication_data_type": "bf16"' 'a communication_data_type of 16 bits is not supp'
 refused 1 3 ', "bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"}' \
     'sums of gradients in 16 bits are not supported with powerSGD yet'
+settings 3 3 '' ', "zero_quantized_gradients": true'
+"$SIFR" plan --config ds.json --model model --world-size 2 >out 2>err && fail "with qgZ it runs"
+grep -q 'compression: zero_quantized_gradients is not supported with powerSGD yet' err ||
+    fail "qgZ: $(cat err)"

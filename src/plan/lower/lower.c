@@ -557,6 +557,14 @@ done:
     return status;
 }
 
+/* Where no matrix would be compressed, a run is one without: it has its bits, and cuts its sums. */
+static void settle_compression(const sifr_model *model, plan_settings *settings) {
+    int64_t compressed, matrices;
+    plan_count_compressed(model, settings, &compressed, &matrices);
+    if (plan_compresses(settings) && compressed == 0)
+        settings->step.compression.type = SIFR_COMPRESSION_NONE;
+}
+
 static sifr_status lower(const sifr_model *model, device *dev, const plan_settings *asked,
                          plan_schedule **out, sifr_error *error) {
     plan_settings here = *asked;
@@ -566,6 +574,7 @@ static sifr_status lower(const sifr_model *model, device *dev, const plan_settin
     if (settings->mode == PLAN_TRAIN)
         BASE_TRY(optim_check_groups(model, &settings->step.optimizer, error));
     BASE_TRY(lower_cut_model(model, dev, &here, error));
+    settle_compression(model, &here);
     if (settings->mode == PLAN_TRAIN && settings->step.recompute == SIFR_RECOMPUTE_AUTO)
         BASE_TRY(lower_keep(model, dev, settings, out, error));
     else

@@ -351,6 +351,7 @@ static sifr_status check(const plan_schedule *s, sifr_error *error) {
                        : plan_converts_gradients(&s->settings)
                            ? "a communication_data_type of 16 bits is"
                        : o->offload.gradients != SIFR_TIER_NONE ? "offload_gradients is"
+                       : o->zero.quantized_gradients            ? "zero_quantized_gradients is"
                        : tied  ? "a weight that two pipeline stages share is"
                        : parts ? "a norm or an adapter whose gradient tensor ranks add up is"
                                : NULL;

@@ -15,6 +15,17 @@ int64_t plan_compressed_rank(const plan_settings *settings, const model_weight *
     return w->vector || !pays ? 0 : rank;
 }
 
+void plan_count_compressed(const sifr_model *model, const plan_settings *settings,
+                           int64_t *compressed, int64_t *matrices) {
+    *compressed = *matrices = 0;
+    for (size_t w = 0; w < model->weight_count; w++) {
+        const model_weight *weight = &model->weights[w];
+        if (weight->segment < 0 || weight->frozen || weight->vector) continue;
+        *matrices += 1;
+        *compressed += plan_compressed_rank(settings, weight) > 0;
+    }
+}
+
 static void add_matrix(power_layout *l, const model_weight *w, int32_t weight, int64_t rank) {
     l->matrices[l->matrix_count++] = (power_matrix){.weight = weight,
                                                     .segment = w->segment,

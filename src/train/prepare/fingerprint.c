@@ -275,7 +275,7 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
     if (whole && config->step.precision == SIFR_FP16)
         whole = json_object_set_new(may_differ, "loss scaling",
                                     describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
-    if (whole && settings->step.zero.quantized_weights && plan_cuts(settings, PLAN_CUT_WEIGHTS))
+    if (whole && plan_quantises_some(engine_schedule(engine)))
         whole = json_object_set_new(may_differ, "gathers", json_string("8 bits")) == 0;
     if (whole) return may_differ;
     json_decref(may_differ);

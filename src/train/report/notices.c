@@ -205,11 +205,19 @@ static void say_near(const train_host *host, const plan_mesh *mesh) {
 }
 
 /* The class of exactness that gathers have. */
-static void say_quantised(const train_host *host, const plan_settings *s) {
-    if (!s->step.zero.quantized_weights || !plan_cuts(s, PLAN_CUT_WEIGHTS)) return;
-    train_say(host,
-              "zero_quantized_weights: gathers carry 8 bits a parameter: other bits than without, "
-              "the same on any number of ranks");
+static void say_quantised(const train_host *host, const plan_schedule *s) {
+    bool asked =
+        s->settings.step.zero.quantized_weights && plan_cuts(&s->settings, PLAN_CUT_WEIGHTS);
+    if (!asked) return;
+    if (!plan_quantises_some(s))
+        train_say(host,
+                  "zero_quantized_weights has no effect: all parameters stay whole on each rank "
+                  "(stage3_param_persistence_threshold), or are held as codes");
+    else
+        train_say(
+            host,
+            "zero_quantized_weights: gathers carry 8 bits a parameter: other bits than without, "
+            "the same on any number of ranks");
 }
 
 /* And that of sums of gradients. */
@@ -225,19 +233,43 @@ static void say_quantised_sums(const train_host *host, const plan_settings *s) {
               hops);
 }
 
-static void say_compressed(const train_host *host, const plan_settings *s) {
+/* Why PowerSGD is asked for and compresses nothing. */
+static void say_uncompressed(const train_host *host, const plan_schedule *s,
+                             const sifr_compression *asked) {
+    plan_settings one = s->settings;
+    int64_t compressed, matrices;
+    one.step.compression = *asked;
+    plan_count_compressed(s->model, &one, &compressed, &matrices);
+    if (compressed)
+        train_say(host, "compression powerSGD has no effect: one rank has all gradients");
+    else
+        train_say(host,
+                  "compression powerSGD has no effect: at rank %lld and min_compression_rate %g, "
+                  "none of %lld matrices is compressed",
+                  (long long)asked->rank, asked->min_compression_rate, (long long)matrices);
+}
+
+static void say_compressed(const train_host *host, const plan_schedule *schedule,
+                           const sifr_compression *asked) {
+    const plan_settings *s = &schedule->settings;
     const sifr_compression *c = &s->step.compression;
-    if (!plan_compresses(s)) return;
+    int64_t compressed, matrices;
+    if (asked->type == SIFR_COMPRESSION_NONE) return;
+    if (!plan_compresses(s)) {
+        say_uncompressed(host, schedule, asked);
+        return;
+    }
+    plan_count_compressed(schedule->model, s, &compressed, &matrices);
     if (s->step.zero.stage >= 2)
         train_say(host,
                   "compression powerSGD: gradients stay whole on each rank at ZeRO stage %d, too, "
                   "since what a step has not sent of them is kept",
                   (int)s->step.zero.stage);
     train_say(host,
-              "compression powerSGD: after %lld steps, sums of gradients of matrices are made of "
-              "factors of rank %lld: other bits than without, and other ones on each number of "
-              "ranks",
-              (long long)c->start, (long long)c->rank);
+              "compression powerSGD: after %lld steps, sums of gradients of %lld of %lld matrices "
+              "are made of factors of rank %lld: other bits than without, and other ones on each "
+              "number of ranks",
+              (long long)c->start, (long long)compressed, (long long)matrices, (long long)c->rank);
 }
 
 static void say_decay(const train_host *host, const sifr_optimizer *o) {
@@ -257,7 +289,8 @@ static void say_decay(const train_host *host, const sifr_optimizer *o) {
 }
 
 void train_say_notices(const train_host *host, const sifr_config *config,
-                       const plan_settings *settings, int64_t first_step, int64_t total_steps) {
+                       const plan_schedule *schedule, int64_t first_step, int64_t total_steps) {
+    const plan_settings *settings = &schedule->settings;
     char bits[256];
     train_say(host, "bits: %s", train_bits_class(settings, bits, sizeof bits));
     if (!config_gives(config, "gradient_clipping"))
@@ -266,9 +299,9 @@ void train_say_notices(const train_host *host, const sifr_config *config,
                   "Trainer's default; DeepSpeed's is 0, no clipping",
                   config->step.gradient_clipping);
     say_near(host, &settings->mesh);
-    say_quantised(host, settings);
+    say_quantised(host, schedule);
     say_quantised_sums(host, settings);
-    say_compressed(host, settings);
+    say_compressed(host, schedule, &config->step.compression);
     say_decay(host, &config->step.optimizer);
     say_removed(host, config);
     say_folder(host, "tensorboard", &config->tensorboard);

@@ -22,6 +22,6 @@ int64_t train_steps_without_rate(const config_lr_schedule *schedule, int64_t tot
  * weights that weight decay covers, what is given without effect, and, if `first_step` is 0, a
  * warm-up that begins with learning rate 0. */
 void train_say_notices(const train_host *host, const sifr_config *config,
-                       const plan_settings *settings, int64_t first_step, int64_t total_steps);
+                       const plan_schedule *schedule, int64_t first_step, int64_t total_steps);
 
 #endif
