@@ -139,6 +139,9 @@ const char *config_departure(const sifr_config *config, size_t index);
 sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, int64_t ranks,
                                 sifr_error *error) SIFR_MUST_CHECK;
 int32_t config_shard_size(const sifr_config *config); /* of either key; 0: none */
+/* Whether stages, tensors and contexts together divide the ranks of the world. */
+sifr_status config_check_ranks(const sifr_config *config, int64_t world_size,
+                               sifr_error *error) SIFR_MUST_CHECK;
 /* Ranks that each take a part of the batch; what does nothing on these. Once the fields are
  * filled and settled. */
 int64_t config_data_ranks(const sifr_config *config);
@@ -150,17 +153,20 @@ sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int
                                     sifr_error *error) SIFR_MUST_CHECK;
 /* Fills in what stages and their absence imply, once the fields are filled. */
 void config_settle_pipeline(sifr_config *config);
+int64_t config_stages(const sifr_config *config); /* 1: none */
 
 /* config_tensor.c: the same of tensor ranks. *ranks: those that take a part of the batch so far. */
 sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks,
                                    sifr_error *error) SIFR_MUST_CHECK;
 void config_settle_tensors(sifr_config *config);
+int64_t config_tensor_ranks(const sifr_config *config, const char **key); /* NULL, and 1: none */
 
 /* config_context.c: the same of context ranks. */
 sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks,
                                     sifr_error *error) SIFR_MUST_CHECK;
 void config_settle_contexts(sifr_config *config);
-int32_t config_context_ranks(const sifr_config *config); /* by either key; 1: none */
+int32_t config_context_ranks(const sifr_config *config);   /* by either key; 1: none */
+const char *config_context_key(const sifr_config *config); /* which of both; NULL: none */
 
 /* config_compression.c */
 sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) SIFR_MUST_CHECK;

@@ -104,11 +104,30 @@ static sifr_status check_exact(const sifr_mesh *mesh, int32_t tensors, sifr_erro
                                                   : "give 2, 4 or 8 tensor ranks");
 }
 
+/* Of several axes each may divide the ranks alone. */
+static sifr_status check_product(const sifr_settings *settings, int64_t stages, int64_t ranks,
+                                 sifr_error *error) {
+    int64_t tensors = base_max_i64(settings->mesh.tensor_size, 1),
+            contexts = base_max_i64(settings->mesh.context_size, 1), all;
+    int axes = (stages > 1) + (tensors > 1) + (contexts > 1);
+    bool fits = base_mul_i64(stages, tensors, &all) && base_mul_i64(all, contexts, &all) &&
+                ranks % all == 0;
+    if (axes < 2 || fits) return SIFR_OK;
+    return base_fail(error, SIFR_USAGE,
+                     "pipeline, tensor_parallel, context_parallel: %lld stage%s x %lld tensor%s x "
+                     "%lld context%s do not divide %lld ranks; start a multiple of their product, "
+                     "or give smaller sizes",
+                     (long long)stages, stages == 1 ? "" : "s", (long long)tensors,
+                     tensors == 1 ? "" : "s", (long long)contexts, contexts == 1 ? "" : "s",
+                     (long long)ranks);
+}
+
 sifr_status plan_mesh_of(const sifr_settings *settings, int32_t ranks, int32_t rank, plan_mesh *out,
                          sifr_error *error) {
     char counts[128];
     int32_t stages = (int32_t)base_max_i64(settings->pipeline.stages, 1);
     *out = plan_mesh_flat(ranks, rank);
+    BASE_TRY(check_product(settings, stages, ranks, error));
     if (ranks % stages)
         return base_fail(error, SIFR_USAGE,
                          "pipeline: %d stages, which do not divide %d rank%s; %s%s", (int)stages,
@@ -228,12 +247,13 @@ sifr_status plan_mesh_check_hosts(const plan_mesh *mesh, int32_t ranks_per_host,
                                   sifr_error *error) {
     char sizes[128];
     if (!plan_mesh_crosses(mesh, PLAN_TENSORS, ranks_per_host)) return SIFR_OK;
+    base_format_divisors(ranks_per_host & -ranks_per_host, sizes, sizeof sizes);
     return base_fail(
         error, SIFR_USAGE,
         "tensor_parallel: %d tensor ranks would be on several hosts of %d rank%s each, "
-        "which is not supported yet; give %s",
+        "which is not supported yet; %s%s, or start a multiple of %d ranks on each host",
         (int)mesh->ranks[PLAN_AXIS_TENSOR], (int)ranks_per_host, ranks_per_host == 1 ? "" : "s",
-        base_format_divisors(ranks_per_host, sizes, sizeof sizes));
+        sizes[0] ? "give " : "leave them out", sizes, (int)mesh->ranks[PLAN_AXIS_TENSOR]);
 }
 
 int32_t plan_mesh_neighbours(const plan_mesh *mesh, plan_span span, int32_t ranks_per_host) {

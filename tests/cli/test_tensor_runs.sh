@@ -179,7 +179,8 @@ refused() {
     grep -q -- "$want" err || fail "$want: $(cat err)"
 }
 refused 3 '' 'tensor_parallel.size is 3, which does not divide 4 ranks; give 2 or 4'
-refused 2 '' '2 tensor ranks would be on several hosts of 1 rank each' --ranks-per-host 1
+refused 2 '' 'on several hosts of 1 rank each, .* yet; leave them out, or start a multiple of 2 ranks on' \
+    --ranks-per-host 1
 zero '"offload_param": {"device": "nvme", "nvme_path": "swap"}'
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "offload: it runs"
 grep -q 'offload of parameters, gradients or activations is not supported with 2 tensor' err ||

@@ -235,14 +235,20 @@ static void not_built(void **state) {
          "false or leave it out (Master weights and gradients in fp16.)"},
         {"{\"tensor_parallel\": {\"size\": 4}}",
          "ds.json: tensor_parallel.size is 4, which does not divide 1 rank; leave it out, or start "
-         "more ranks"},
+         "a multiple of 4 ranks"},
+        {"{\"tensor_parallel\": {\"size\": 2}, \"pipeline\": {\"stages\": 4}, "
+         "\"sequence_parallel_size\": 2}",
+         "ds.json: pipeline.stages 4, tensor_parallel.size 2, sequence_parallel_size 2: 4 stages x "
+         "2 tensors x 2 contexts take a multiple of 16 ranks, and there is 1; start as many, or "
+         "give smaller sizes"},
         {"{\"tensor_parallel\": {\"size\": 4, \"autotp_size\": 2}}",
          "ds.json: tensor_parallel.size is 4 and tensor_parallel.autotp_size is 2; give one"},
         {"{\"tensor_parallel\": {\"autotp_size\": 1, \"preset_model\": \"llama\"}}",
          "ds.json: tensor_parallel.preset_model is \"llama\", which is not supported yet; leave it "
          "out (A known way to split, by architecture.)"},
-        {"{\"pipeline\": {\"stages\": 2}}", "pipeline.stages is 2, which does not divide 1 rank; "
-                                            "leave it out, or start more ranks"},
+        {"{\"pipeline\": {\"stages\": 2}}",
+         "ds.json: pipeline.stages is 2, which does not divide 1 rank; leave it out, or start a "
+         "multiple of 2 ranks"},
         {"{\"compression\": {\"type\": \"qgZ\"}}",
          "ds.json: compression.type is \"qgZ\", which is not supported yet (supported: none, "
          "powerSGD); choose one that is supported"},

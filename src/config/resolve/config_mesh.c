@@ -2,6 +2,7 @@
  * among neighbours: zero_hpz_partition_size. */
 #include <stdio.h>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "config/config_private.h"
 
@@ -83,6 +84,51 @@ sifr_status config_resolve_mesh(const sifr_config *config, int64_t world_size, i
     int32_t shards = config_shard_size(config);
     BASE_TRY(resolve_shards(config, world_size, ranks, error));
     return resolve_near(config, (shards ? shards : ranks) * config_context_ranks(config), error);
+}
+
+/* Few models are divided by other numbers of tensors and contexts than powers of two. */
+static sifr_status refuse_size(const sifr_config *config, const char *key, int64_t size,
+                               int64_t ranks, bool powers, sifr_error *error) {
+    char where[300], sizes[128];
+    base_format_divisors(powers ? ranks & -ranks : ranks, sizes, sizeof sizes);
+    return base_fail(error, SIFR_USAGE,
+                     "%s is %lld, which does not divide %lld rank%s; %s%s, or start a multiple of "
+                     "%lld ranks",
+                     config_path_where(config, key, where), (long long)size, (long long)ranks,
+                     ranks == 1 ? "" : "s", sizes[0] ? "give " : "leave it out", sizes,
+                     (long long)size);
+}
+
+sifr_status config_check_ranks(const sifr_config *config, int64_t world_size, sifr_error *error) {
+    static const char *const names[] = {"stages", "tensors", "contexts"};
+    const char *keys[3] = {"pipeline.stages"}, *last = NULL;
+    int64_t sizes[3] = {config_stages(config)}, all = 1, size = 1;
+    char where[300], product[128] = "", given[300] = "";
+    size_t used = 0, at = 0;
+    int count = 0;
+    sizes[1] = config_tensor_ranks(config, &keys[1]);
+    sizes[2] = config_context_ranks(config);
+    keys[2] = config_context_key(config);
+    for (int i = 0; i < 3; i++) {
+        if (sizes[i] == 1) continue;
+        const char *between = count ? " x " : "", *with = count ? ", " : "";
+        used += (size_t)snprintf(product + used, sizeof product - used, "%s%lld %s", between,
+                                 (long long)sizes[i], names[i]);
+        at += (size_t)snprintf(given + at, sizeof given - at, "%s%s %lld", with,
+                               count ? keys[i] : config_path_where(config, keys[i], where),
+                               (long long)sizes[i]);
+        if (!base_mul_i64(all, sizes[i], &all)) all = INT64_MAX;
+        last = keys[i];
+        size = sizes[i];
+        count++;
+    }
+    if (world_size % all == 0) return SIFR_OK;
+    if (count == 1) return refuse_size(config, last, size, world_size, last != keys[0], error);
+    return base_fail(error, SIFR_USAGE,
+                     "%s: %s take a multiple of %lld ranks, and there %s %lld; start as many, or "
+                     "give smaller sizes",
+                     given, product, (long long)all, world_size == 1 ? "is" : "are",
+                     (long long)world_size);
 }
 
 int64_t config_data_ranks(const sifr_config *config) {

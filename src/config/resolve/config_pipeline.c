@@ -1,12 +1,16 @@
 /* The "pipeline" section: how many stages there are, and so how many ranks share a batch. */
 #include <stdio.h>
 
-#include "base/text.h"
 #include "config/config_private.h"
 
 static bool config_pipeline_is_off(const sifr_config *config) {
     return config_setting_given(config, "pipeline.enabled") &&
            !config_is_true(config, "pipeline.enabled");
+}
+
+int64_t config_stages(const sifr_config *config) {
+    int64_t stages = config_setting_int(config, "pipeline.stages");
+    return stages > 1 && !config_pipeline_is_off(config) ? stages : 1;
 }
 
 bool config_opens_stages(const sifr_config *config) {
@@ -16,16 +20,9 @@ bool config_opens_stages(const sifr_config *config) {
 
 sifr_status config_resolve_pipeline(sifr_config *config, int64_t world_size, int64_t *data_ranks,
                                     sifr_error *error) {
-    int64_t stages = config_setting_int(config, "pipeline.stages");
-    char divisors[256];
+    int64_t stages = config_stages(config);
     *data_ranks = world_size;
-    if (stages <= 1 || config_pipeline_is_off(config)) return SIFR_OK;
-    base_format_divisors(world_size, divisors, sizeof divisors);
-    if (world_size % stages != 0)
-        return base_fail(error, SIFR_USAGE,
-                         "pipeline.stages is %lld, which does not divide %lld rank%s; %s%s",
-                         (long long)stages, (long long)world_size, world_size == 1 ? "" : "s",
-                         world_size == 1 ? "leave it out, or start more ranks" : "give ", divisors);
+    if (stages == 1) return SIFR_OK;
     *data_ranks = world_size / stages;
     /* A config that is written with all values must say it, too. */
     return config_setting_put(config, "pipeline.enabled", json_true(), error, "stages is %lld",

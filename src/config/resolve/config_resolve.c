@@ -443,6 +443,7 @@ sifr_status config_resolve(sifr_config *config, int64_t world_size, sifr_error *
     BASE_TRY(config_resolve_pipeline(config, world_size, &data_ranks, error));
     BASE_TRY(config_resolve_tensors(config, &data_ranks, error));
     BASE_TRY(config_resolve_contexts(config, &data_ranks, error));
+    BASE_TRY(config_check_ranks(config, world_size, error));
     BASE_TRY(config_resolve_mesh(config, world_size, data_ranks, error));
     BASE_TRY(config_resolve_compression(config, error));
     BASE_TRY(config_resolve_batch(config, data_ranks, error));

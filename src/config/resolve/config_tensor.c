@@ -1,7 +1,6 @@
 /* The "tensor_parallel" section: how many ranks divide matrices, and so share a batch. */
 #include <stdio.h>
 
-#include "base/text.h"
 #include "config/config_private.h"
 
 static const char *const sizes[] = {"tensor_parallel.size", "tensor_parallel.autotp_size",
@@ -23,6 +22,11 @@ static const char *size_key(const sifr_config *config) {
     return NULL;
 }
 
+int64_t config_tensor_ranks(const sifr_config *config, const char **key) {
+    *key = is_off(config) ? NULL : size_key(config);
+    return *key ? config_setting_int(config, *key) : 1;
+}
+
 bool config_opens_tensors(const sifr_config *config) {
     const json_t *given = config_setting_at(config, sizes[0])->given;
     return config_value_is_auto(given) && !size_key(config) && !is_off(config);
@@ -30,7 +34,7 @@ bool config_opens_tensors(const sifr_config *config) {
 
 sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_error *error) {
     const char *key = size_key(config);
-    char where[300], divisors[256];
+    char where[300];
     if (!key || is_off(config)) return SIFR_OK;
     int64_t size = config_setting_int(config, key);
     for (int i = 0; i < SIZES; i++) {
@@ -40,13 +44,6 @@ sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_err
                              config_path_where(config, key, where), (long long)size, sizes[i],
                              (long long)other);
     }
-    base_format_divisors(*ranks, divisors, sizeof divisors);
-    if (*ranks % size)
-        return base_fail(error, SIFR_USAGE, "%s is %lld, which does not divide %lld rank%s; %s%s",
-                         config_path_where(config, key, where), (long long)size, (long long)*ranks,
-                         *ranks == 1 ? "" : "s",
-                         *ranks == 1 ? "leave it out, or start more ranks" : "give ",
-                         *ranks == 1 ? "" : divisors);
     *ranks /= size;
     /* A config that is written with all values must say it, too. */
     return config_setting_put(config, "tensor_parallel.enabled", json_true(), error, "%s is %lld",
