@@ -83,7 +83,8 @@ static sifr_status check_node(const context_work *work, const model_node *node, 
     bool rows = node->op->by_row || node->op->contexts == MODEL_CONTEXTS_ROWS || node->op->sums ||
                 node->op->sums_gradient;
     if (rows && work->part->values[node->y].rows == 0) return SIFR_OK;
-    snprintf(what, sizeof what, "%s", node->op->name);
+    bool magnitudes = node->op == &model_op_magnitude || node->op == &model_op_constant_rows;
+    snprintf(what, sizeof what, "%s", magnitudes ? "DoRA (use_dora)" : node->op->name);
     return refuse(work->from, node, what, error);
 }
 

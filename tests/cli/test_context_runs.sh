@@ -116,6 +116,15 @@ sed -i 's/"num_key_value_heads": 4/"num_key_value_heads": 3/; s/"num_attention_h
 "$SIFR" init --config wide.json --tokenizer tok --output six --seed 3 >/dev/null
 refused 4 six 'layers.0: 6 heads are not divided among 4 ranks; give 2, 3 or 6'
 refused 2 six 'layers.0: 3 kv heads are not divided among 2 ranks, nor are 2 ranks among them; give 3'
+# What no length mends is said first.
+refused 4 six '6 heads are not divided among 4 ranks' --seq-length 30
+refused 2 model 'DoRA (use_dora) is not supported with context ranks' --lora '{"r": 4, "use_dora": true}'
+refused 2 model 'preferences (sifr.preference) are not supported with 2 context' --preference sigmoid
+settings 2 0
+sed -i 's/^{/{"pipeline": {"stages": 4}, /' ds.json
+"$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "4 x 2 of 4 ranks run"
+grep -q '4 stages x 2 contexts take a multiple of 8 ranks, and there are 4; start' err ||
+    fail "4 x 2 of 4 ranks: $(cat err)"
 settings 4 1
 sed -i 's/^{/{"sequence_parallel_size": 2, /' ds.json
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "two sizes run"

@@ -208,10 +208,13 @@ sifr_status lower_context_forward(lower_state *state, int32_t n, sifr_error *err
 
 static const char *unsupported(const sifr_model *model, const plan_settings *settings) {
     bool generates = settings->mode != PLAN_TRAIN && settings->mode != PLAN_EVALUATE;
-    return generates              ? "generation is"
-           : settings->logits     ? "an evaluation that reads logits is"
-           : model->objective.row ? "a loss other than the labels' is"
-                                  : NULL;
+    const model_objective_row *loss = model->objective.row;
+    return generates          ? "generation is"
+           : settings->logits ? "an evaluation that reads logits is"
+           : !loss            ? NULL
+           : loss->pairs      ? "preferences (sifr.preference) are"
+           : loss->calls      ? "a loss of the program's own is"
+                              : "distillation (sifr.distill) is";
 }
 
 static sifr_status cut_contexts(const sifr_model *model, const device *dev,
@@ -233,16 +236,19 @@ static sifr_status cut_contexts(const sifr_model *model, const device *dev,
                          "context_parallel: %s not supported with %d context ranks yet; leave one "
                          "of them out",
                          what, (int)ranks);
-    if (length % parts)
+    model_context_args args = {ranks, settings->step.mesh.context_kind,
+                               settings->step.micro_batch_size};
+    if (!model->contexts) BASE_TRY(model_cut_contexts(model, &args, out, error));
+    if (length % parts) {
+        sifr_model_free(*out);
+        *out = NULL;
         return base_fail(error, SIFR_USAGE,
                          "context_parallel: sequences of %lld tokens are not divided among %d "
                          "ranks%s; give a seq_length of %lld",
                          (long long)length, (int)ranks, runs > 1 ? " in two runs each" : "",
                          (long long)(below && length - below <= parts / 2 ? below : below + parts));
-    if (model->contexts) return SIFR_OK;
-    model_context_args args = {ranks, settings->step.mesh.context_kind,
-                               settings->step.micro_batch_size};
-    return model_cut_contexts(model, &args, out, error);
+    }
+    return SIFR_OK;
 }
 
 sifr_status lower_cut_ranks(const sifr_model *model, const device *dev,

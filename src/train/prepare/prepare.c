@@ -177,7 +177,8 @@ static sifr_status load(train_state *t, sifr_error *error) {
     checkpoint_record record = {.must_match = t->must_match,
                                 .may_differ = t->may_differ,
                                 .base = &t->base,
-                                .defaults = t->defaults};
+                                .defaults = t->defaults,
+                                .words = train_fingerprint_words};
     t->saved_step = -1;
     if (t->config->resume) {
         BASE_TRY(checkpoint_load(t->engine, t->config->output, &record, &t->position, t->host->log,
@@ -294,8 +295,9 @@ static sifr_status open_folder(train_state *t, sifr_error *error) {
     if (t->objective->check) BASE_TRY(t->objective->check(t->config, error));
     if (t->objective->evaluated && t->config->step.mesh.context_size > 1)
         return base_fail(error, SIFR_USAGE,
-                         "context_parallel: what is measured of predictions is not supported with "
-                         "context ranks yet; leave them out");
+                         "context_parallel: %s, of which predictions are measured, is not "
+                         "supported with context ranks yet; leave them out",
+                         t->objective->key ? t->objective->key : "a classifier");
     engine_folder_warn(&t->folder, t->host->log);
     train_say_input(t);
     BASE_TRY(train_freeze(t->config, t->folder.model, t->host->log, error));
