@@ -75,6 +75,7 @@ static sifr_status make_record(const sifr_engine *engine, const sifr_checkpoint_
                                     .may_differ = r->may_differ,
                                     .state = r->state,
                                     .defaults = r->defaults,
+                                    .words = loop ? train_fingerprint_words : NULL,
                                     .base = loop ? &loop->state.base : NULL,
                                     .tensors = loop ? loop->state.tensors : NULL,
                                     .refused = "sifr_checkpoint_options.facts has",

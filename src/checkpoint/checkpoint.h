@@ -40,6 +40,10 @@ typedef struct checkpoint_record {
     const struct checkpoint_base *base; /* of frozen weights (frozen_base.h); NULL: none */
     const json_t
         *defaults;       /* of may_differ: the values of fields that one side lacks; NULL: none */
+    /* Puts may_differ of a checkpoint and of this run, copies, into the words that are shown, and
+     * takes out what follows from another difference; NULL: they are shown as they are. False:
+     * memory ran out. */
+    bool (*words)(json_t *was, json_t *now);
     const char *refused; /* who has the other must_match, in a refusal; NULL: this run */
     const char *own;     /* of must_match the one that this run has all the same; NULL: none */
 } checkpoint_record;

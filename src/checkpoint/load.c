@@ -320,10 +320,21 @@ static sifr_status check_agreement(const load_run *run, candidate *c, sifr_error
                                    c->directory, error);
 }
 
+static sifr_status say_differences(const load_run *run, const candidate *c, sifr_error *error) {
+    const checkpoint_record *record = run->record;
+    say_where where = {run->log, c->directory};
+    json_t *was = json_deep_copy(c->opened.may_differ), *now = json_deep_copy(record->may_differ);
+    sifr_status status = base_fail_alloc(error, 4096);
+    if (was && now && (!record->words || record->words(was, now)))
+        status = compare_objects("", was, now, record->defaults, say, &where, error);
+    json_decref(was);
+    json_decref(now);
+    return status;
+}
+
 /* *damaged, the same on all ranks: this checkpoint is not intact; an older one may be. */
 static sifr_status load_one(const load_run *run, candidate *c, json_t **state, bool *damaged,
                             sifr_error *error) {
-    say_where where = {run->log, c->directory};
     BASE_TRY(open_manifest(run, c, damaged, error));
     BASE_TRY(comm_agree_status(run->group, check_agreement(run, c, error), error));
     sifr_status status = comm_agree_status(run->group, verify(run, c, error), error);
@@ -334,9 +345,7 @@ static sifr_status load_one(const load_run *run, candidate *c, json_t **state, b
         *state = json_deep_copy(c->opened.state);
         if (!*state) status = base_fail_alloc(error, 4096);
     }
-    if (status == SIFR_OK && run->first)
-        status = compare_objects("", c->opened.may_differ, run->record->may_differ,
-                                 run->record->defaults, say, &where, error);
+    if (status == SIFR_OK && run->first) status = say_differences(run, c, error);
     BASE_TRY(comm_agree_status(run->group, status, error));
     return take(run, c, error);
 }

@@ -395,8 +395,52 @@ static void older_checkpoints_lack_hashes(void **state) {
     json_decref(facts);
 }
 
+static void assert_words(const char *was, const char *now, const char *wanted_was,
+                         const char *wanted_now) {
+    const char *texts[4] = {was, now, wanted_was, wanted_now};
+    json_t *facts[4];
+    for (int i = 0; i < 4; i++) assert_non_null(facts[i] = json_loads(texts[i], 0, NULL));
+    assert_true(train_fingerprint_words(facts[0], facts[1]));
+    if (!json_equal(facts[0], facts[2])) fail_msg("%s: not %s", was, wanted_was);
+    if (!json_equal(facts[1], facts[3])) fail_msg("%s: not %s", now, wanted_now);
+    for (int i = 0; i < 4; i++) json_decref(facts[i]);
+}
+
+/* A message shows no JSON that is cut in its middle, and no difference that follows from another.
+ */
+static void differences_are_words(void **state) {
+    static const char tree[] = "{\"gradient sums\": \"tree\"}";
+    static const char one_tree[] =
+        "{\"gradient sums\": \"in one tree, whatever the number of ranks\"}";
+    static const char power[] =
+        "{\"gradient sums\": {\"ranks\": 2, \"gradient_accumulation_steps\": 1, \"reduced\": "
+        "\"once a step (ZeRO stage 0 or 1, or "
+        "step_order unit)\", \"compression\": {\"type\": \"powerSGD\", "
+        "\"matrix_approximation_rank\": 4}}}";
+    static const char of_two[] =
+        "{\"gradient sums\": \"of 2 data ranks, 1 micro batch of each, reduced once a step, "
+        "compressed (powerSGD of rank 4)\"}";
+    static const char three[] =
+        "{\"gradient sums\": {\"ranks\": 3, \"gradient_accumulation_steps\": 6, \"reduced\": "
+        "\"each micro batch (ZeRO stage 2)\"}}";
+    (void)state;
+    assert_words(power, tree, of_two, one_tree);
+    assert_words(tree, power, one_tree, of_two);
+    assert_words(
+        tree, three, one_tree,
+        "{\"gradient sums\": \"of 3 data ranks, 6 micro batches of each, reduced one by one\"}");
+    assert_words(power, three, power, three); /* member by member */
+    assert_words("{\"gathers\": \"8 bits\"}", "{}", "{\"gathers\": \"in 8 bits\"}",
+                 "{\"gathers\": \"of whole values\"}");
+    assert_words("{\"tp_exact\": 4}", "{\"tensor ranks\": 2, \"divided vocabulary\": true}",
+                 "{\"tp_exact\": 4}", "{}");
+    assert_words("{\"tensor ranks\": 2}", "{\"tensor ranks\": 4}", "{\"tensor ranks\": 2}",
+                 "{\"tensor ranks\": 4}");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_key_is_held),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(differences_are_words),
+                                       cmocka_unit_test(each_key_is_held),
                                        cmocka_unit_test(no_reason_is_stale),
                                        cmocka_unit_test(other_values_give_other_facts),
                                        cmocka_unit_test(same_values_give_the_same),

@@ -191,6 +191,8 @@ static bool put_groups(json_t *may_differ, const sifr_config *config) {
     return whole;
 }
 
+#define GATHERS "gathers"
+#define COMPRESSION "compression" /* of the sums of gradients */
 #define TENSOR_RANKS "tensor ranks"
 #define DIVIDED "divided vocabulary" /* among tensor ranks: a gradient is another sum */
 #define CONTEXT_RANKS "context ranks"
@@ -228,8 +230,8 @@ json_t *train_fingerprint_sums(const plan_settings *s) {
         whole = json_object_set_new(sums, "zero_quantized_gradients, ranks on a host",
                                     json_integer(s->mesh.host)) == 0;
     if (whole && plan_compresses(s))
-        whole = json_object_set_new(sums, "compression",
-                                    describe_compression(&s->step.compression)) == 0;
+        whole =
+            json_object_set_new(sums, COMPRESSION, describe_compression(&s->step.compression)) == 0;
     if (whole) return sums;
     json_decref(sums);
     return NULL;
@@ -276,7 +278,7 @@ json_t *train_fingerprint_may_differ(const sifr_config *config, const sifr_engin
         whole = json_object_set_new(may_differ, "loss scaling",
                                     describe_loss_scaling(&engine_settings(engine)->fp16)) == 0;
     if (whole && plan_quantises_some(engine_schedule(engine)))
-        whole = json_object_set_new(may_differ, "gathers", json_string("8 bits")) == 0;
+        whole = json_object_set_new(may_differ, GATHERS, json_string("8 bits")) == 0;
     if (whole) return may_differ;
     json_decref(may_differ);
     return NULL;
@@ -319,4 +321,59 @@ json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimize
         return NULL;
     }
     return defaults;
+}
+
+/* --- in words --- */
+
+/* What a note of train_fingerprint_sums says. */
+static json_t *sums_in_words(const json_t *sums) {
+    const json_t *compression = json_object_get(sums, COMPRESSION);
+    const char *reduced = json_string_value(json_object_get(sums, "reduced"));
+    json_int_t ranks = json_integer_value(json_object_get(sums, "ranks"));
+    json_int_t micro = json_integer_value(json_object_get(sums, "gradient_accumulation_steps"));
+    char powers[64] = "";
+    if (!json_is_object(sums)) return json_string("in one tree, whatever the number of ranks");
+    if (compression)
+        snprintf(powers, sizeof powers, ", compressed (powerSGD of rank %lld)",
+                 (long long)json_integer_value(
+                     json_object_get(compression, "matrix_approximation_rank")));
+    bool each = reduced && strncmp(reduced, "each", 4) == 0;
+    return json_sprintf("of %lld data rank%s, %lld micro batch%s of each, reduced %s%s",
+                        (long long)ranks, ranks == 1 ? "" : "s", (long long)micro,
+                        micro == 1 ? "" : "es", each ? "one by one" : "once a step", powers);
+}
+
+/* Where one side has no number of ranks, they are no two numbers to compare. */
+static bool put_sums_in_words(json_t *was, json_t *now) {
+    json_t *before = json_object_get(was, sums_key), *after = json_object_get(now, sums_key);
+    if (!before || !after || json_is_object(before) == json_is_object(after)) return true;
+    return json_object_set_new(was, sums_key, sums_in_words(before)) == 0 &&
+           json_object_set_new(now, sums_key, sums_in_words(after)) == 0;
+}
+
+static bool put_gathers_in_words(json_t *was, json_t *now) {
+    json_t *const both[] = {was, now};
+    bool whole = true;
+    if (!json_object_get(was, GATHERS) == !json_object_get(now, GATHERS)) return true;
+    for (int i = 0; i < 2; i++) {
+        const char *words = json_object_get(both[i], GATHERS) ? "in 8 bits" : "of whole values";
+        whole = whole && json_object_set_new(both[i], GATHERS, json_string(words)) == 0;
+    }
+    return whole;
+}
+
+/* With tp_exact the tensor ranks decide nothing, and are not noted. */
+static void leave_out_tensors(json_t *was, json_t *now) {
+    json_int_t before = json_integer_value(json_object_get(was, EXACT)),
+               after = json_integer_value(json_object_get(now, EXACT));
+    json_t *const both[] = {was, now};
+    for (int i = 0; before != after && i < 2; i++) {
+        json_object_del(both[i], TENSOR_RANKS);
+        json_object_del(both[i], DIVIDED);
+    }
+}
+
+bool train_fingerprint_words(json_t *was, json_t *now) {
+    leave_out_tensors(was, now);
+    return put_sums_in_words(was, now) && put_gathers_in_words(was, now);
 }

@@ -43,6 +43,10 @@ json_t *train_fingerprint_sums(const plan_settings *settings);
  * no effect, which is no difference. */
 json_t *train_fingerprint_defaults(const json_t *may_differ, const sifr_optimizer *optimizer);
 
+/* Of what may differ, in a checkpoint and in this run: in words for a message, and without what
+ * follows from another difference. False where memory ran out. */
+bool train_fingerprint_words(json_t *was, json_t *now);
+
 /* Adds what adapters multiply by; nothing without adapters. False where memory ran out. */
 bool train_fingerprint_lora(json_t *must_match, const model_lora *lora);
 
