@@ -93,6 +93,7 @@ sed 's/"host_latency_s": 1e-5, "host_bytes_per_s": 1e7/"host_latency_s": 1e-6, "
 mesh="plan --config ds.json --model model --data text --machine quick.json --threads 1 --world-size 4"
 expect 0 $mesh --device-memory 15MiB --fit --output mesh.json
 says '^chosen .*(tensor|context) ranks [24]'
+! grep -q '"size": "auto"' mesh.json || fail "auto is written: $(cat mesh.json)"
 size() { sed -n "s/^chosen .*$1 ranks \([24]\).*/\1/p" out; }
 tensors=$(size tensor) contexts=$(size context)
 expect 0 plan --config mesh.json --machine quick.json --threads 1 --world-size 4
@@ -110,8 +111,17 @@ sed -i 's/{"size": 2, "kind"/{"size": "auto", "kind"/' ds.json
 expect 0 $mesh
 ! grep -q '^mesh ' out || fail "a run with \"auto\" divides something"
 
+cp ds.json auto.json
+# DeepSpeed's names say "auto" as well. What is chosen as 1 is written as 1.
+sed -i 's/"tensor_parallel": {"size"/"sequence_parallel_size": "auto", "tensor_parallel": {"autotp_size"/; s/"size": "auto", "kind"/"kind"/' ds.json
+expect 0 $mesh --device-memory 15MiB --fit --output names.json
+says '^chosen .*(tensor|context) ranks [24]'
+expect 0 $mesh --fit --output names.json
+! grep -q '"size": "auto"\|_size": "auto"' names.json || fail "auto is written: $(cat names.json)"
+
 # The global batch stays: where it is no multiple of all ranks, an axis that is to be chosen divides
 # them, and without one the batch is refused as a run does.
+cp auto.json ds.json
 sed -i 's/"train_batch_size": 4/"train_batch_size": 2/; s/"gather"/"ulysses"/' ds.json
 expect 0 $mesh --fit --output batch.json
 says '^chosen .*(tensor|context) ranks [24]'

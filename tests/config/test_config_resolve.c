@@ -249,6 +249,8 @@ static void not_built(void **state) {
         {"{\"pipeline\": {\"stages\": 2}}",
          "ds.json: pipeline.stages is 2, which does not divide 1 rank; leave it out, or start a "
          "multiple of 2 ranks"},
+        {"{\"compression\": {\"type\": \"powerSGD\", \"rank\": 65}}",
+         "ds.json: compression.params.matrix_approximation_rank is 65; give at most 64"},
         {"{\"compression\": {\"type\": \"qgZ\"}}",
          "ds.json: compression.type is \"qgZ\", which is not supported yet (supported: none, "
          "powerSGD); choose one that is supported"},

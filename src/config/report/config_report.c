@@ -195,7 +195,10 @@ static json_t *config_collect(const sifr_config *config, bool all) {
                     strcmp(key->path, "sifr.resume") != 0;
         if (!mine || !config_setting_applies(config, i)) continue;
         bool acts = config_setting_verdict(config, i, NULL) == CONFIG_ACTS;
-        const json_t *value = acts ? config_shown(setting) : all ? setting->given : NULL;
+        const json_t *value = acts || (all && config_value_is_auto(setting->given))
+                                  ? config_shown(setting)
+                              : all ? setting->given
+                                    : NULL;
         if (value && !config_put_path(root, key->path, (json_t *)value)) {
             json_decref(root);
             return NULL;

@@ -1,10 +1,12 @@
 /* The "compression" section: whether sums of gradients are compressed. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/config_private.h"
 
 static const char type[] = "compression.type", enabled[] = "compression.enabled";
+static const char rank[] = "compression.params.matrix_approximation_rank";
 
 static bool is_off(const sifr_config *config) {
     return config_setting_given(config, enabled) && !config_is_true(config, enabled);
@@ -14,6 +16,12 @@ static bool is_off(const sifr_config *config) {
 sifr_status config_resolve_compression(sifr_config *config, sifr_error *error) {
     const char *word = json_string_value(config_setting_at(config, type)->value);
     if (!word || strcmp(word, "none") == 0 || is_off(config)) return SIFR_OK;
+    const char *most = config_key_find(rank, NULL)->most;
+    char where[300];
+    if (config_setting_int(config, rank) > strtoll(most, NULL, 10))
+        return base_fail(error, SIFR_USAGE, "%s is %lld; give at most %s",
+                         config_path_where(config, rank, where),
+                         (long long)config_setting_int(config, rank), most);
     return config_setting_put(config, enabled, json_true(), error, "the type is given");
 }
 

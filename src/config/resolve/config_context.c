@@ -12,8 +12,9 @@ const char *config_context_key(const sifr_config *config) {
 }
 
 bool config_opens_contexts(const sifr_config *config) {
-    const json_t *given = config_setting_at(config, CONFIG_CONTEXTS)->given;
-    return config_value_is_auto(given) && !config_context_key(config);
+    bool open = config_value_is_auto(config_setting_at(config, CONFIG_CONTEXTS)->given) ||
+                config_value_is_auto(config_setting_at(config, CONFIG_ULYSSES)->given);
+    return open && !config_context_key(config);
 }
 
 sifr_status config_resolve_contexts(sifr_config *config, int64_t *ranks, sifr_error *error) {

@@ -28,8 +28,10 @@ int64_t config_tensor_ranks(const sifr_config *config, const char **key) {
 }
 
 bool config_opens_tensors(const sifr_config *config) {
-    const json_t *given = config_setting_at(config, sizes[0])->given;
-    return config_value_is_auto(given) && !size_key(config) && !is_off(config);
+    bool open = false;
+    for (int i = 0; i < SIZES; i++)
+        open |= config_value_is_auto(config_setting_at(config, sizes[i])->given);
+    return open && !size_key(config) && !is_off(config);
 }
 
 sifr_status config_resolve_tensors(sifr_config *config, int64_t *ranks, sifr_error *error) {
