@@ -49,7 +49,7 @@ static void classes_of_bits(void **state) {
                                  .step.gradient_order = SIFR_GRADIENT_SEQUENTIAL},
                  "reproducible with 1 rank only: gradient_order is sequential");
     plan_settings mesh = {.mesh.ranks = {1, 1, 1, 2, 2}, .step.zero.stage = 1};
-    assert_class(mesh, "reproducible with 1 times 2 context x 2 tensor ranks only: sums over "
+    assert_class(mesh, "reproducible with 2 context x 2 tensor ranks only: sums over "
                        "context ranks follow those over a rank's micro batches, unless at stage 2 "
                        "or 3 in step_order batch");
     mesh.mesh.ranks[PLAN_AXIS_CONTEXT] = 1;

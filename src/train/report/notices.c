@@ -92,6 +92,8 @@ char *train_bits_class(const plan_settings *s, char *out, size_t size) {
                  "the same on 1, 2, 4, 8 ... times %s with this micro batch size (%lld) and kind "
                  "of machine; sums over tensor ranks are rounded otherwise than without them",
                  sharing, (long long)s->step.micro_batch_size);
+    else if (reason[0] && contexts * tensors > 1 && ranks == 1)
+        snprintf(out, size, "reproducible with %s only: %s", sharing, reason);
     else if (reason[0] && contexts * tensors > 1)
         snprintf(out, size, "reproducible with %d%s times %s only: %s", (int)ranks,
                  copies > 1 ? " ranks of this shard_size" : "", sharing, reason);
