@@ -219,11 +219,11 @@ static void limit_to_codes(layout_walk *l, int32_t group, const model_node *node
     if (w->coding == MODEL_UNCODED) return;
     base_assert(!node->attributes.linear.transposed); /* model_code_base */
     int64_t block = model_code_block(w->coding), whole = 0;
-    int64_t lines = outputs ? block / common_divisor(block, w->columns) : block;
+    int64_t lines = outputs ? block / model_common_divisor(block, w->columns) : block;
     if (!outputs) whole = w->columns % lines ? 1 : w->columns / lines;
     for (int32_t r = 0; outputs && r < outputs->count; r++) {
         int64_t size = outputs->end[r] - (r ? outputs->end[r - 1] : 0);
-        whole = common_divisor(whole, size % lines ? 1 : size / lines);
+        whole = model_common_divisor(whole, size % lines ? 1 : size / lines);
     }
     limit_blocks(l, group, whole);
 }
