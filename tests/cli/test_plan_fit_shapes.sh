@@ -16,7 +16,7 @@ echo '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size
 
 # Preferences: a rank has whole pairs, with --fit and without.
 pairs() { # GLOBAL MICRO MORE
-    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2$3"',
+    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2${3:-}"',
      "sifr": {"seq_length": 32, "preference": {"loss_type": "sigmoid"}}}'
 }
 even='it counts sequences, and a preference has two, the chosen answer and the rejected one; give an even number'
@@ -40,7 +40,7 @@ complains "$even"
 
 # Sizes that the shape refuses: a micro batch of one sequence is none of those that can be had.
 tensors() { # GLOBAL MICRO MORE
-    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2$3"', "tensor_parallel": {"size": 3},
+    echo '{"train_batch_size": '"$1"', "train_micro_batch_size_per_gpu": '"$2${3:-}"', "tensor_parallel": {"size": 3},
      "sifr": {"seq_length": 32}}'
 }
 plan 0 3 "$(tensors 3 3)" --fit --output fit.json
