@@ -48,7 +48,8 @@ def batch(a, step, rank=0, ranks=1):
 def timed_steps(a, one_step, more, agree=lambda value: value, speaks=True):
     """one_step(step) gives the loss. No step begins after a.seconds; agree() makes that the first
     rank's decision. After each step the one that speaks prints what there is, with `more` to say:
-    a process that is ended for being slow has said something."""
+    a process that is ended for being slow has said something. Returns the seconds, the first step's
+    first."""
     seconds, losses, begun = [], [], None
     for step in range(a.steps + 1):
         start = time.perf_counter()
@@ -60,6 +61,7 @@ def timed_steps(a, one_step, more, agree=lambda value: value, speaks=True):
                   **more})
         if step and agree(time.perf_counter() - begun) > a.seconds:
             break
+    return seconds
 
 
 def steps_of(a, model, trained):
