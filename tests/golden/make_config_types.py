@@ -80,7 +80,8 @@ def of_class(kind, others):
             continue
         null = written(kind, **{key: None})
         changed = {k: v for k, v in (null or usual).items() if v != usual.get(k)}
-        if null is None or changed and key in BASES:
+        # Null of a key that the class lets be null may only not suit the usual sizes.
+        if null is None and key not in hints or changed and key in BASES:
             own[key] = {"v"}
         elif changed and changed != {key: None}:
             print(f"{kind.model_type}: {key} null: {json.dumps(changed)[:200]}")
