@@ -93,8 +93,7 @@ static const refused_row refused[] = {
                                 "modernbert-tokens modernbert-mean roberta-sequence roberta-tokens "
                                 "xlm-roberta-sequence xlm-roberta-tokens deberta-plain roberta "
                                 "xlm-roberta gpt2-sequence "},
-    {"delta", " qwen3_5_text-three "},
-    {"sequences of 75 tokens are not divided", " qwen3_5_text "},
+    {"delta", " qwen3_5_text qwen3_5_text-three "},
     {"rows", " deberta deberta-tables deberta-c2p deberta-p2c deberta-sequence "
              "deberta-tokens "},
     {"attention with a bias by distance", " bloom "},
@@ -105,8 +104,7 @@ static const refused_row refused[] = {
 /* What ranks that gather keys and values do not train, whether or not neighbours exchange: heads do
  * not matter. */
 static const refused_row ungathered[] = {
-    {"delta", " qwen3_5_text-three "},
-    {"sequences of 75 tokens are not divided", " qwen3_5_text "},
+    {"delta", " qwen3_5_text qwen3_5_text-three "},
     {"unfold", " deberta-plain "},
     {"attention with a bias by distance", " bloom "},
     {"rows", " deberta deberta-tables deberta-c2p deberta-p2c deberta-sequence "
