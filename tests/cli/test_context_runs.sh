@@ -119,7 +119,8 @@ refused 2 six 'layers.0: 3 kv heads are not divided among 2 ranks, nor are 2 ran
 # What no length mends is said first.
 refused 4 six '6 heads are not divided among 4 ranks' --seq-length 30
 refused 2 model 'DoRA (use_dora) is not supported with context ranks' --lora '{"r": 4, "use_dora": true}'
-refused 2 model 'preferences (sifr.preference) are not supported with 2 context' --preference sigmoid
+refused 2 model 'preferences (sifr.preference) are not supported with 2 context' --preference sigmoid --per-device-train-batch-size 2 \
+    --gradient-accumulation-steps 1
 settings 2 0
 sed -i 's/^{/{"pipeline": {"stages": 4}, /' ds.json
 "$SIFR" plan --config ds.json --model model --world-size 4 >out 2>err && fail "4 x 2 of 4 ranks run"
