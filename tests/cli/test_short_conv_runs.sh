@@ -54,3 +54,17 @@ sed 's/"conv_L_cache"/"conv_bias": true, &/' config.json >biased.json
 expect 0 "$SIFR" init --config biased.json --tokenizer m --output biased
 expect 2 "$SIFR" export biased biased.gguf --format gguf
 grep -q '"conv_bias": llama.cpp' err || fail "not said: $(cat err)"
+
+# --- context ranks: the first one of a sequence reads no rows before it, and waits for none ---
+cat >contexts.json <<J
+{"train_batch_size": 24, "train_micro_batch_size_per_gpu": 1,
+ "optimizer": {"type": "AdamW", "params": {"lr": 1e-2}},
+ "zero_optimization": {"stage": 3},
+ "sifr": {"seq_length": 24, "max_steps": 1, "context_parallel": {"size": 2}}}
+J
+expect 0 "$SIFR" train --config contexts.json --data store --model m --threads 1 --ranks 2 \
+    --output ahead
+sed -i 's/"stage": 3/&, "overlap_comm": false/' contexts.json
+expect 0 "$SIFR" train --config contexts.json --data store --model m --threads 1 --ranks 2 \
+    --output waits
+cmp ahead/model.safetensors waits/model.safetensors || fail "overlapped transfers change weights"

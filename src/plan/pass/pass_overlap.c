@@ -19,6 +19,10 @@ enum { LIVE = 1000000000, REDUCED = 500000000 };
 /* Most transfers of one kind in flight: the length of a group's queue (comm/worker.h). */
 enum { FLIGHT = 16 };
 
+/* Most transfers that begin while one is in flight: it keeps its place in its queue until it is
+ * waited for, and what comes later has no place behind that many. */
+enum { BEHIND = 24 };
+
 typedef enum overlap_kind {
     OVERLAP_AHEAD,  /* gathers of stage 3, before a use */
     OVERLAP_UPDATE, /* gathers after the update, or after stage 0's reduction */
@@ -38,6 +42,8 @@ typedef struct overlap_state {
     bool *used;                      /* by buffer of gathered parameters: whether they were used */
     bool *lacks;                     /* by buffer: whether its copy is still to be made */
     int32_t *pending;                /* new instructions in flight, oldest first */
+    int64_t *begun;                  /* by pending one: transfers until it began */
+    int64_t transfers_begun;
     size_t pending_count, next; /* next: old instruction where the search for gathers continues */
     int64_t ahead, live;        /* elements gathered and not used yet; all gathered elements */
 } overlap_state;
@@ -73,6 +79,7 @@ static sifr_status wait_for(overlap_state *o, size_t which, sifr_error *error) {
     o->pending_count--;
     memmove(o->pending + which, o->pending + which + 1,
             (o->pending_count - which) * sizeof *o->pending);
+    memmove(o->begun + which, o->begun + which + 1, (o->pending_count - which) * sizeof *o->begun);
     return plan_add_wait(o->s, index, error);
 }
 
@@ -145,6 +152,14 @@ static sifr_status wait_before(overlap_state *o, const plan_instruction *in, sif
     return SIFR_OK;
 }
 
+static sifr_status give_up_places(overlap_state *o, sifr_error *error) {
+    while (o->pending_count && o->transfers_begun - o->begun[0] >= BEHIND) {
+        bool sum = o->s->instructions[o->pending[0]].action == PLAN_SUM;
+        BASE_TRY(sum ? wait_for_sums(o, error) : wait_for(o, 0, error));
+    }
+    return SIFR_OK;
+}
+
 /* Waits for the oldest transfers of a kind until one more fits. Where sums are slices each
  * reduction in flight holds a unit's whole gradient, so one is enough. */
 static sifr_status make_space(overlap_state *o, overlap_kind kind, int64_t elements,
@@ -173,6 +188,8 @@ static sifr_status put(overlap_state *o, const plan_instruction *in, sifr_error 
         BASE_TRY(make_space(o, kind, elements_of(o, in), error));
         if (kind == OVERLAP_AHEAD) o->ahead += elements_of(o, in), o->live += elements_of(o, in);
         if (kind == OVERLAP_REDUCE) at_once |= elements_of(o, in) > o->most_reduced;
+        BASE_TRY(give_up_places(o, error));
+        o->begun[o->pending_count] = o->transfers_begun++;
         o->pending[o->pending_count++] = (int32_t)o->s->instruction_count;
     }
     BASE_TRY(plan_add_operands(o->s, &o->old, in, &operands, error));
@@ -269,6 +286,7 @@ sifr_status plan_pass_overlap(plan_schedule *s, sifr_error *error) {
     o.most_reduced = limit_of(s, o.transfers->reduce_bucket_size, REDUCED, 1);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.started, &o.started, error), done);
     BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.pending, &o.pending, error), done);
+    BASE_TRY_GOTO(status, base_alloc(count, sizeof *o.begun, &o.begun, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.last_use, &o.last_use, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.used, &o.used, error), done);
     BASE_TRY_GOTO(status, base_alloc(buffers, sizeof *o.lacks, &o.lacks, error), done);
@@ -279,6 +297,7 @@ done:
     plan_free_list(&o.old);
     free(o.started);
     free(o.pending);
+    free(o.begun);
     free(o.last_use);
     free(o.used);
     free(o.lacks);
