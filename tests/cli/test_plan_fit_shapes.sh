@@ -88,3 +88,8 @@ plan 0 4 "$flat"', "compression": {"type": "powerSGD", "params": {"matrix_approx
 ! grep -q 'would pay' out || fail "proposed where it is given"
 plan 0 1 "$flat}" --fit --output fit.json
 ! grep -q 'would pay' out || fail "proposed to a single rank"
+
+# Stages divide ranks of which the batch is no multiple: it stays.
+plan 0 4 '{"train_batch_size": 6, "pipeline": {"stages": 2}, "sifr": {"seq_length": 60}}' --fit \
+    --output fit.json
+grep -q '"train_batch_size": 6,' fit.json || fail "another batch: $(grep batch fit.json)"

@@ -235,8 +235,9 @@ static sifr_status add_stages(stage_search *run, int32_t stages, bool overlaps, 
     sifr_status status =
         plan_mesh_of(&from.step, world, plan_mesh_place(&from.mesh, PLAN_WORLD), &from.mesh, &why);
     if (status != SIFR_OK) return SIFR_OK; /* shard_size does not divide the ranks of a stage */
+    if (share * stages % before) return SIFR_OK; /* nor does the batch */
     plan_mesh_place_hosts(&from.mesh, run->search->machine->ranks_per_host);
-    status = fit_find_sizes(run->search, share / before * stages, &sizes, error);
+    status = fit_find_sizes(run->search, share * stages / before, &sizes, error);
     if (status == SIFR_OK) status = find_settings(run, &from, &sizes, overlaps, &of, error);
     for (size_t i = 0; i < sizes.count && of.count > 0 && status == SIFR_OK; i++)
         status = add_size(run, &of, &sizes, i, error);
