@@ -83,8 +83,7 @@ static sifr_status check_class(const model_reader *r, const char *keys) {
 
 sifr_status model_check_types(const model_reader *r, const char *model_type) {
     for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        const char *of = classes[i].model_type;
-        if (!*of || !strcmp(of, model_type)) BASE_TRY(check_class(r, classes[i].keys));
+        if (!strcmp(classes[i].model_type, model_type)) BASE_TRY(check_class(r, classes[i].keys));
     }
     return SIFR_OK;
 }

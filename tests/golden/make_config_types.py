@@ -6,7 +6,7 @@ of config.json, of each model_type of docs/models.md and of the text models in f
 
 A class checks its own keys (huggingface_hub's strict dataclasses); their letters are of its
 annotations. Others that src/model/ names are tried with null, and have all other letters where it is
-refused. Keys of all classes are in the first row. Says what null means where it is accepted and is
+refused. Keys of the class that all derive from are not checked there. Says what null means where it is accepted and is
 not what an absent key means: for whoever changes the readers.
 """
 import dataclasses
@@ -37,7 +37,8 @@ BASES = {"rope_theta", "rope_local_base_freq", "rotary_emb_base", "rotary_pct", 
 # Written by transformers and not read, of other files' checks, or of labels, which a run may give.
 LEFT_OUT = {"transformers_version", "dtype", "text_config", "vision_config", "audio_config",
             "rope_parameters", "architectures", "id2label", "label2id", "num_labels",
-            "problem_type"}
+            "problem_type", "chunk_size_feed_forward", "is_encoder_decoder", "output_hidden_states",
+            "return_dict"}
 
 
 def letters(kind):
@@ -110,13 +111,11 @@ def main():
     transformers.logging.set_verbosity_error()
     others = named()
     rows = {name: of_class(kind, others) for name, kind in classes().items()}
-    common = {k: v for k, v in next(iter(rows.values())).items()
-              if all(r.get(k) == v for r in rows.values())}
-    lines = ["/* Keys of transformers' classes and the types of their values (config_types.c); the "
-             "first", " * row is of all. Made by tests/golden/make_config_types.py from transformers",
-             f" * {transformers.__version__}. */"]
-    for name, row in {"": common, **rows}.items():
-        text = " ".join(f"{k}:{v}" for k, v in sorted(row.items()) if not name or k not in common)
+    lines = ["/* Keys of transformers' classes and the types of their values (config_types.c). Made "
+             "by", " * tests/golden/make_config_types.py from transformers "
+             f"{transformers.__version__}. */"]
+    for name, row in rows.items():
+        text = " ".join(f"{k}:{v}" for k, v in sorted(row.items()))
         parts = textwrap.wrap(text, 88)
         parts = [f'"{p}{" " if i + 1 < len(parts) else ""}"' for i, p in enumerate(parts)]
         lines.append(f'TYPES("{name}",\n      ' + "\n      ".join(parts) + ")")

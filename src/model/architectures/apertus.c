@@ -35,6 +35,9 @@ static sifr_status read_apertus(const model_reader *r, model_config *out) {
     if (!given) set_default_rope(out);
     BASE_TRY(model_read_bool(r, "attention_bias", false, &out->attention_bias));
     out->output_bias = out->attention_bias;
+    bool normed = true; /* as published; the class does not read it */
+    BASE_TRY(model_read_bool(r, "qk_norm", true, &normed));
+    if (!normed) return model_refuse(r, "qk_norm", "queries and keys are normalised");
     return read_activation(r, out);
 }
 
@@ -85,6 +88,7 @@ const model_architecture model_architecture_apertus = {
                                      {"ApertusModel", MODEL_NEXT_TOKEN},
                                      {"ApertusForTokenClassification", MODEL_TOKEN_CLASSES},
                                      {0}},
+    .keys = (const char *const[]){"qk_norm", NULL},
     .read = read_apertus,
     .build = build,
     .prefix = "",
