@@ -87,45 +87,72 @@ static lower_operand rows_of(const lower_operand *all, int64_t first, int64_t ro
     return part;
 }
 
+/* Some rows of each sequence: those of the first one begin at `first`, of each other one `apart`
+ * rows behind. */
+typedef struct halo_rows {
+    lower_operand all;
+    int64_t first, apart;
+} halo_rows;
+
 /* Of rows with halos: those of a run, and those before it. */
-static lower_operand inner_of(const halo_work *w, const lower_operand *wide, int64_t sequence,
-                              int64_t run) {
-    int64_t first = (sequence * w->runs + run) * (w->halo + w->run);
-    return rows_of(wide, first + w->halo, w->run);
+static halo_rows inner_of(const halo_work *w, const lower_operand *wide, int64_t run) {
+    int64_t length = w->halo + w->run;
+    return (halo_rows){*wide, run * length + w->halo, w->runs * length};
 }
 
-static lower_operand halo_of(const halo_work *w, const lower_operand *wide, int64_t sequence,
-                             int64_t run) {
-    return rows_of(wide, (sequence * w->runs + run) * (w->halo + w->run), w->halo);
+static halo_rows halo_of(const halo_work *w, const lower_operand *wide, int64_t run) {
+    int64_t length = w->halo + w->run;
+    return (halo_rows){*wide, run * length, w->runs * length};
 }
 
 /* Of a rank's rows: a run, and the last ones of it. */
-static lower_operand own_of(const halo_work *w, const lower_operand *own, int64_t sequence,
-                            int64_t run) {
-    return rows_of(own, (sequence * w->runs + run) * w->run, w->run);
+static halo_rows own_of(const halo_work *w, const lower_operand *own, int64_t run) {
+    return (halo_rows){*own, run * w->run, w->runs * w->run};
 }
 
-static lower_operand last_of(const halo_work *w, const lower_operand *own, int64_t sequence,
-                             int64_t run) {
-    return rows_of(own, (sequence * w->runs + run + 1) * w->run - w->halo, w->halo);
+static halo_rows last_of(const halo_work *w, const lower_operand *own, int64_t run) {
+    return (halo_rows){*own, (run + 1) * w->run - w->halo, w->runs * w->run};
 }
 
-/* Of a piece at byte `at` of `pieces`, a sequence's rows. */
-static lower_operand packed_of(const halo_work *w, const lower_operand *pieces, int64_t at,
-                               int64_t sequence) {
+/* Of a piece at byte `at` of `pieces`. */
+static halo_rows packed_of(const halo_work *w, const lower_operand *pieces, int64_t at) {
     lower_operand part = *pieces;
-    part.offset += at + sequence * (w->piece / w->sequences);
-    part.matrix = lower_matrix(w->halo, w->columns, pieces->matrix.dtype);
+    part.offset += at;
+    part.matrix = lower_matrix(w->halo * w->sequences, w->columns, pieces->matrix.dtype);
+    return (halo_rows){part, 0, w->halo};
+}
+
+/* One row of all sequences. */
+static lower_operand row_of_all(const halo_work *w, const halo_rows *rows, int64_t row) {
+    lower_operand part = rows_of(&rows->all, rows->first + row, w->sequences);
+    part.matrix.stride *= rows->apart;
     return part;
+}
+
+static lower_operand of_sequence(const halo_rows *rows, int64_t sequence, int64_t count) {
+    return rows_of(&rows->all, rows->first + sequence * rows->apart, count);
+}
+
+/* A call moves the rows of one sequence, or one row of all sequences, whichever takes fewer calls:
+ * so a list does not grow with short sequences. x: NULL to clear y. */
+static sifr_status copy_rows(const halo_work *w, device_kernel kernel, const halo_rows *x,
+                             const halo_rows *y, int64_t rows, sifr_error *error) {
+    bool one = w->sequences > rows;
+    for (int64_t i = 0; i < (one ? rows : w->sequences); i++) {
+        lower_operand from, to = one ? row_of_all(w, y, i) : of_sequence(y, i, rows);
+        if (x) from = one ? row_of_all(w, x, i) : of_sequence(x, i, rows);
+        BASE_TRY(copy(w, kernel, x ? &from : NULL, &to, error));
+    }
+    return SIFR_OK;
 }
 
 /* Between the runs of rows with and without halos. */
 static sifr_status copy_inner(const halo_work *w, const lower_operand *wide,
                               const lower_operand *own, bool off, sifr_error *error) {
-    for (int64_t i = 0; i < w->sequences * w->runs; i++) {
-        lower_operand inner = inner_of(w, wide, i / w->runs, i % w->runs);
-        lower_operand run = own_of(w, own, i / w->runs, i % w->runs);
-        BASE_TRY(copy(w, DEVICE_CONVERT, off ? &inner : &run, off ? &run : &inner, error));
+    for (int64_t i = 0; i < w->runs; i++) {
+        halo_rows inner = inner_of(w, wide, i), run = own_of(w, own, i);
+        BASE_TRY(
+            copy_rows(w, DEVICE_CONVERT, off ? &inner : &run, off ? &run : &inner, w->run, error));
     }
     return SIFR_OK;
 }
@@ -192,11 +219,10 @@ static sifr_status copy_pieces(const halo_work *w, bool mine, device_kernel kern
         for (int64_t run = 0; run < w->runs && r != w->place; run++) {
             int32_t reader = mine ? w->place : r, from = mine ? r : w->place;
             if (!find_before(w, reader, run, &owner, &before) || owner != from) continue;
-            for (int64_t s = 0; s < w->sequences; s++) {
-                lower_operand here = mine ? halo_of(w, rows, s, run) : last_of(w, rows, s, before);
-                lower_operand part = packed_of(w, pieces, at, s);
-                BASE_TRY(copy(w, kernel, pack ? &here : &part, pack ? &part : &here, error));
-            }
+            halo_rows here = mine ? halo_of(w, rows, run) : last_of(w, rows, before);
+            halo_rows part = packed_of(w, pieces, at);
+            BASE_TRY(
+                copy_rows(w, kernel, pack ? &here : &part, pack ? &part : &here, w->halo, error));
             at += w->piece;
         }
     }
@@ -208,14 +234,13 @@ static sifr_status fill_halos(const halo_work *w, const lower_operand *own,
                               const lower_operand *wide, sifr_error *error) {
     int64_t before;
     int32_t owner;
-    for (int64_t i = 0; i < w->sequences * w->runs; i++) {
-        int64_t run = i % w->runs, s = i / w->runs;
-        lower_operand halo = halo_of(w, wide, s, run);
+    for (int64_t run = 0; run < w->runs; run++) {
+        halo_rows halo = halo_of(w, wide, run);
         if (!find_before(w, w->place, run, &owner, &before)) {
-            BASE_TRY(copy(w, DEVICE_CLEAR, NULL, &halo, error));
+            BASE_TRY(copy_rows(w, DEVICE_CLEAR, NULL, &halo, w->halo, error));
         } else if (owner == w->place) {
-            lower_operand last = last_of(w, own, s, before);
-            BASE_TRY(copy(w, DEVICE_CONVERT, &last, &halo, error));
+            halo_rows last = last_of(w, own, before);
+            BASE_TRY(copy_rows(w, DEVICE_CONVERT, &last, &halo, w->halo, error));
         }
     }
     return SIFR_OK;
@@ -225,11 +250,10 @@ static sifr_status add_own(const halo_work *w, const lower_operand *wide, const 
                            sifr_error *error) {
     int64_t before;
     int32_t owner;
-    for (int64_t i = 0; i < w->sequences * w->runs; i++) {
-        int64_t run = i % w->runs, s = i / w->runs;
+    for (int64_t run = 0; run < w->runs; run++) {
         if (!find_before(w, w->place, run, &owner, &before) || owner != w->place) continue;
-        lower_operand halo = halo_of(w, wide, s, run), last = last_of(w, own, s, before);
-        BASE_TRY(copy(w, DEVICE_ACCUMULATE, &halo, &last, error));
+        halo_rows halo = halo_of(w, wide, run), last = last_of(w, own, before);
+        BASE_TRY(copy_rows(w, DEVICE_ACCUMULATE, &halo, &last, w->halo, error));
     }
     return SIFR_OK;
 }
@@ -283,9 +307,9 @@ sifr_status lower_sum_halo(lower_state *state, int32_t node, const lower_operand
 static sifr_status off_halo(const halo_work *w, bool back, const lower_operand *x,
                             const lower_operand *y, sifr_error *error) {
     BASE_TRY(copy_inner(w, back ? y : x, back ? x : y, !back, error));
-    for (int64_t i = 0; i < w->sequences * w->runs && back; i++) {
-        lower_operand halo = halo_of(w, y, i / w->runs, i % w->runs);
-        BASE_TRY(copy(w, DEVICE_CLEAR, NULL, &halo, error));
+    for (int64_t run = 0; run < w->runs && back; run++) {
+        halo_rows halo = halo_of(w, y, run);
+        BASE_TRY(copy_rows(w, DEVICE_CLEAR, NULL, &halo, w->halo, error));
     }
     return SIFR_OK;
 }
