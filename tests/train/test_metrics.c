@@ -96,12 +96,14 @@ static void records_reach_the_disk_at_once(void **state) {
     close_files(&metrics);
 }
 
-/* A run that was killed after its last checkpoint wrote on, and its last line is torn. */
+/* A run that was killed after its last checkpoint wrote on, and its last line is torn. An editor
+ * may have left its mark in front. */
 static void goes_on_from_a_step(void **state) {
     (void)state;
     files metrics;
     char csv[1024];
-    scratch_text("metrics.jsonl", "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\nno json\n"
+    scratch_text("metrics.jsonl", "\xef\xbb\xbf"
+                                  "{\"step\":1,\"loss\":5.0}\n{\"step\":2,\"loss\":4.0}\nno json\n"
                                   "[3]\n{\"loss\":1}\n{\"step\":3,\"loss\":3.0}\n{\"step\":2,\"lo");
     open_metrics(&metrics, 2);
     assert_int_equal(metrics.history.count, 2);

@@ -169,6 +169,7 @@ sifr_status train_lines_read(const char *path,
     static const char nothing[] = ""; /* an empty file has no address */
     const char *line = map.size ? (const char *)map.data : nothing, *end = line + map.size, *stop;
     sifr_status status = SIFR_OK;
+    if (map.size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) line += 3; /* an editor's mark */
     while (status == SIFR_OK && line < end && (stop = memchr(line, '\n', (size_t)(end - line)))) {
         json_t *record = json_loadb(line, (size_t)(stop - line), JSON_REJECT_DUPLICATES, NULL);
         if (record) status = each(user, record, error);
