@@ -93,3 +93,10 @@ plan 0 1 "$flat}" --fit --output fit.json
 plan 0 4 '{"train_batch_size": 6, "pipeline": {"stages": 2}, "sifr": {"seq_length": 60}}' --fit \
     --output fit.json
 grep -q '"train_batch_size": 6,' fit.json || fail "another batch: $(grep batch fit.json)"
+
+# Of the axes that may be chosen, the search begins with one that the model goes with.
+sed 's/"num_attention_heads": 8/"num_attention_heads": 7, "head_dim": 8/' folder/config.json >seven
+mv seven folder/config.json
+plan 0 3 '{"train_batch_size": 8, "pipeline": {"stages": "auto"},
+ "sifr": {"seq_length": 30, "context_parallel": {"size": "auto"}}}' --fit --output fit.json
+says '^chosen .*pipeline stages 3'

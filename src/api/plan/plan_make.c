@@ -190,11 +190,12 @@ static sifr_status open_plan(api_plan_report *r, sifr_error *error) {
 /* The smallest size of an axis that is to be chosen, with which the batch is a multiple of the
  * ranks that share it: the search begins there. `reason` stays where there is none. */
 static sifr_status resolve_axes(api_plan_report *r, sifr_error *reason) {
-    static const char *const axes[] = {"sifr.context_parallel.size", "tensor_parallel.size",
-                                       "pipeline.stages"};
+    /* First what most models go with. */
+    static const char *const axes[] = {"pipeline.stages", "tensor_parallel.size",
+                                       "sifr.context_parallel.size"};
     sifr_config *config = &r->config;
-    const bool open[] = {config_opens_contexts(config), config_opens_tensors(config),
-                         config_opens_stages(config)};
+    const bool open[] = {config_opens_stages(config), config_opens_tensors(config),
+                         config_opens_contexts(config)};
     char text[24];
     for (size_t i = 0; i < sizeof axes / sizeof *axes; i++) {
         for (int64_t size = 2; open[i] && size <= r->options.ranks; size++) {
@@ -202,9 +203,9 @@ static sifr_status resolve_axes(api_plan_report *r, sifr_error *reason) {
             snprintf(text, sizeof text, "%lld", (long long)size);
             BASE_TRY(config_set(config, axes[i], text, reason));
             if (config_resolve(config, r->options.ranks, NULL) != SIFR_OK) continue;
-            r->any_contexts = open[0];
+            r->any_stages = open[0];
             r->any_tensors = open[1];
-            r->any_stages = open[2];
+            r->any_contexts = open[2];
             return SIFR_OK;
         }
         if (open[i]) BASE_TRY(config_set(config, axes[i], "auto", reason));

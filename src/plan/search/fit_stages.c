@@ -309,7 +309,8 @@ sifr_status fit_try_stages(plan_search *search, const plan_settings *from, bool 
     sifr_status status = SIFR_OK;
     for (size_t i = 0; i < list->count; i++) note(&run, &list->all[i]);
     for (int32_t stages = 2; stages <= most && status == SIFR_OK; stages++) {
-        bool wanted = given > 1 ? stages == given : world % stages == 0;
+        bool all = given == 1 || search->any_stages;
+        bool wanted = all ? world % stages == 0 : stages == given;
         if (wanted) status = add_stages(&run, stages, overlaps, error);
     }
     if (status == SIFR_OK) status = try_candidates(&run, list, error);
