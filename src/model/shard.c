@@ -326,8 +326,9 @@ static sifr_status make_part(shard_work *work, sifr_error *error) {
     if (work->layouts.cut_count == 0 && !cuts_words(work))
         return base_fail(error, SIFR_USAGE,
                          "tensor_parallel: %d ranks cannot divide any product of this model: its "
-                         "heads and its MLP's width are fewer, or are read whole; give fewer",
-                         (int)work->ranks);
+                         "heads and its MLP's width are fewer, are read whole, or do not fall on "
+                         "blocks of 4- or 8-bit codes; %s",
+                         (int)work->ranks, work->ranks > 2 ? "give fewer" : "leave them out");
     /* An entry or a part, and an entry's or a sum's node, for each node. */
     BASE_TRY(model_part_copy(from, from->node_count, from->node_count, work->part, error));
     BASE_TRY(base_alloc(from->value_count, sizeof *work->entries, &work->entries, error));
