@@ -150,7 +150,7 @@ says '<Be short\.> \{Q\} Add \(\{2\} 2\): ⟦4'
 # axolotl's types read the fields that axolotl reads, and no others.
 imported() { # TYPE
     printf 'base_model: model\ndatasets: [{path: made.jsonl, type: %s}]\n' "$1" >ax.yaml
-    expect 0 sifr import --config ax.yaml ax.json
+    expect 0 sifr import --config ax.yaml --overwrite ax.json
     expect 0 sifr data inspect --config ax.json
     ! grep -q 'Be short' out || { cat out; fail "axolotl does not read a system prompt here: $1"; }
 }
