@@ -198,7 +198,7 @@ cat >Qwen2.5-1.5B-Instruct/config.json <<'J'
  "rms_norm_eps": 1e-6, "rope_theta": 1000000.0, "tie_word_embeddings": true}
 J
 shown come-from-axolotl-or-trl axolotl.yaml
-"$sifr" import --config axolotl.yaml ds.json 2>import.log
+"$sifr" import --config axolotl.yaml --overwrite ds.json 2>import.log
 takes come-from-axolotl-or-trl --config ds.json --host-memory 64GiB
 
 # --- meshes of H100s, eight on a host ---

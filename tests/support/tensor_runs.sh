@@ -11,7 +11,7 @@ settings() {
 J
 }
 train() { # RUN RANKS [OPTION...]
-    run=$1 ranks=$2
+    local run=$1 ranks=$2
     shift 2
     $launcher -np "$ranks" "$SIFR" train --config ds.json --data text --json --output "$run" "$@" \
         >out 2>err || fail "$run: exit code $?"
