@@ -47,7 +47,8 @@ for way in "${@:-sifr plain apart whole}"; do
         echo "$one:"
         if [ "$one" = sifr ]; then
             "$build/bench_train" model bf16 "$steps" --threads 1 --sequences 1 --length $length \
-                --batches batches.bin | tail -n 1
+                --batches batches.bin | tr -d '\n' |
+                grep -oE '"(seconds|losses)": \[[^]]*\]' | tail -n 2
         else
             "$python" "$root/bench/peers/train_torch.py" --model model --batches batches.bin \
                 --sequences 1 --length $length --steps "$steps" --seconds 3600 --threads 1 $more |
